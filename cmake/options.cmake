@@ -1,0 +1,28 @@
+include(CMakeDependentOption)
+include(GNUInstallDirs)
+
+option(SPK_BUILD_TOOLS "Build the program `stripepack`" ON)
+option(SPK_BUILD_PYTHON "Build the Python module (needs pybind11 and Python's headers)" ON)
+option(SPK_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SPK_BUILD_BENCH "Build the benchmarks" OFF)
+option(SPK_BUILD_FUZZERS "Build libFuzzer targets (needs Clang)" OFF)
+option(SPK_WARNINGS_AS_ERRORS "Warnings stop the build" OFF)
+set(SPK_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined or thread")
+
+# Foreign libraries. ON means: used where it is found. All but TBB and CLI11 may be missing.
+foreach(library IN ITEMS XXHASH URING JPEG PNG WEBP TIFF GIF OPENSSL)
+  option(SPK_WITH_${library} "Use ${library} where it is found" ON)
+endforeach()
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
+endif()

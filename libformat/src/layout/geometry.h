@@ -1,0 +1,45 @@
+// Where things go: the only place that rounds, pads or divides. Pure arithmetic, no I/O.
+#pragma once
+
+#include <cstdint>
+
+#include "base/result.h"
+
+namespace spk {
+
+// REQUIRES align > 0 and value + align - 1 < 2^64.
+constexpr uint64_t round_up(uint64_t value, uint64_t align) noexcept {
+  return (value + align - 1) / align * align;
+}
+constexpr uint64_t divide_up(uint64_t value, uint64_t by) noexcept { return (value + by - 1) / by; }
+
+// What is asked for; 0 means "choose from the data".
+struct GeometryRequest {
+  uint64_t sample_count = 0;
+  uint64_t total_bytes = 0;  // payload bytes of all samples, as listed
+  uint64_t chunk_bytes = 0;
+  uint64_t shard_bytes = 0;
+  uint64_t shard_count = 0;
+};
+
+struct Geometry {
+  uint32_t chunk_bytes = 0;  // a power of two, kMinChunkBytes .. kMaxChunkBytes
+  uint32_t shard_count = 1;
+  uint32_t blob_align_bytes = 64;  // 64, or 8 where the mean sample is below 1 KiB
+};
+
+// Defaults: chunk 4 MiB; doubled while it holds fewer than 16 mean samples, up to 16 MiB; halved
+// while the set has fewer than 256 chunks, but not below 16 mean samples nor 256 KiB. Shards of
+// 1 GiB, at most 960. Never more shards than samples, except that there is always one.
+// kInvalidArgument names the option (--chunk-size, --shard-size, --shards) that cannot be met.
+Result<Geometry> resolve_geometry(const GeometryRequest& request);
+
+struct PositionRange {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t size() const noexcept { return end - begin; }
+};
+// Shard s of K holds positions floor(s N / K) .. floor((s + 1) N / K) - 1.
+PositionRange shard_positions(uint64_t sample_count, uint32_t shard_count, uint32_t shard) noexcept;
+
+}  // namespace spk

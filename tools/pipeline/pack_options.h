@@ -1,0 +1,45 @@
+// What `stripepack pack` was asked to do. The command line fills it; plan, build and seal read it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace spk {
+
+enum class CheckMode { kNone, kStructure, kDecode };
+enum class ShuffleMode { kAuto, kNone, kFull, kBlocks };  // kAuto: full; none for val/test splits
+enum class LabelMode { kAuto, kInt, kFloat, kNone };
+enum class SplitMode { kAuto, kNone };
+
+struct PackOptions {
+  std::string source;  // SRC as typed
+  std::string output;  // OUT as typed
+
+  // These shape bytes: they enter the plan id.
+  std::string source_kind;  // empty: recognised; "folder", "manifest"
+  std::string root;         // manifest: paths are relative to it; empty: the list's folder
+  uint64_t chunk_bytes = 0;  // 0: chosen from the data
+  uint64_t shard_bytes = 0;
+  uint64_t shard_count = 0;
+  uint64_t seed = 0;
+  ShuffleMode shuffle = ShuffleMode::kAuto;
+  CheckMode check = CheckMode::kStructure;
+  uint64_t max_pixels = 178956970;  // a picture with more is rejected (2^31 / 12, as in Pillow)
+  LabelMode labels = LabelMode::kAuto;
+  SplitMode splits = SplitMode::kAuto;
+
+  // These do not.
+  uint32_t jobs = 0;        // CPU threads; 0: what affinity and cgroup allow
+  uint32_t io_threads = 0;  // 0: chosen
+  uint64_t memory_bytes = uint64_t{512} << 20;
+  uint64_t max_rejects = 0;
+  std::optional<uint64_t> expect;  // refuse unless the listing has this many samples
+  bool dry_run = false;
+  bool force = false;
+  bool restart = false;
+  bool sha256 = false;
+  std::string report;  // file for the JSON report; empty: none
+};
+
+}  // namespace spk

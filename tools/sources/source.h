@@ -1,0 +1,95 @@
+// What a source of samples must offer. A source knows nothing of packs: it lists what it has, then
+// reads any sample again by what the listing said of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+#include "pipeline/pack_options.h"
+
+namespace spk {
+
+constexpr int64_t kUnknownMtime = std::numeric_limits<int64_t>::min();
+constexpr uint64_t kUnknownSize = std::numeric_limits<uint64_t>::max();
+
+// One sample as listed. `ordinal` is its place in the source's own order (folder: byte order of the
+// keys of a split; manifest: order of the list) and is set by the planner for sources that list
+// unordered.
+struct SampleEntry {
+  std::string key;   // any bytes; unique within a split unless the source allows repeats
+  std::string path;  // what to open, relative to the source's root; empty: the key is the path
+  uint64_t ordinal = 0;
+  uint64_t size_bytes = kUnknownSize;
+  int64_t mtime_ns = kUnknownMtime;
+  uint32_t split = 0;                // index into Listing::splits
+  std::vector<int64_t> int_labels;   // one of the two is used, see Listing::label_kind
+  std::vector<double> float_labels;
+  std::string reject;  // not empty: listing already knows that it cannot become a sample, and why
+};
+
+enum class LabelKind { kNone, kInt, kFloat };
+
+// Things worth telling that drop nothing. Counted by kind; the first few of each are kept.
+class Warnings {
+ public:
+  static constexpr size_t kExamplesKept = 20;
+  struct Kind {
+    uint64_t count = 0;
+    std::vector<std::string> examples;  // escaped text
+  };
+  void add(const std::string& kind, std::string example);
+  void merge(const Warnings& other);
+  uint64_t total() const;
+  const std::map<std::string, Kind>& kinds() const { return kinds_; }
+
+ private:
+  std::map<std::string, Kind> kinds_;
+};
+
+// What a listing found beside the samples themselves.
+struct Listing {
+  std::string source_kind;           // "folder", "manifest"
+  std::vector<std::string> splits;   // one empty name where the source has no splits
+  std::vector<std::string> classes;  // index = label; empty where labels have no names
+  LabelKind label_kind = LabelKind::kNone;
+  uint32_t label_count = 1;          // labels a sample; 0: differs between samples (ragged)
+  bool ordered = false;              // true: entries arrive in ordinal order with ordinals set
+  std::map<std::string, uint64_t> ignored;  // why -> how many ("hidden", "not a picture name" ...)
+  Warnings warnings;
+};
+
+// Reads one sample. Not thread-safe itself; different handles are independent.
+class SampleHandle {
+ public:
+  virtual ~SampleHandle() = default;
+  virtual uint64_t size_bytes() const = 0;
+  // Exactly into.size() bytes; kMismatch where the sample is shorter than it was when opened.
+  virtual Status read_at(uint64_t offset, MutableByteSpan into) = 0;
+};
+
+class Source {
+ public:
+  // Called for each sample, from several threads at once where !Listing::ordered.
+  using Sink = std::function<Status(SampleEntry&&)>;
+
+  virtual ~Source() = default;
+  // Walks the whole source. Bounded memory: entries go to the sink as they are found.
+  virtual Result<Listing> list(const PackOptions& options, const Sink& sink) = 0;
+  // Thread-safe. kNotFound and kDenied mean that this sample is rejected; kMismatch that size or
+  // mtime differ from the entry (the source changed); anything else is an error of the machine.
+  // Where entry.size_bytes is kUnknownSize, the handle tells the size.
+  virtual Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const = 0;
+};
+
+// Recognises what lies at options.source (a directory: folder; a text file: manifest) or takes
+// options.source_kind's word. Errors name what was found and what can be done.
+Result<std::unique_ptr<Source>> open_source(const PackOptions& options);
+
+}  // namespace spk
