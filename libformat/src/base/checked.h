@@ -1,4 +1,5 @@
-// Arithmetic on numbers that come from a file: an overflow is an answer, never a wrap-around.
+// Arithmetic on numbers that come from a file: an overflow is an answer, never a wrap-around. And
+// the two rounding functions; which numbers are rounded to what is decided in layout/ and format/.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +16,11 @@ namespace spk {
 [[nodiscard]] inline bool range_fits(uint64_t offset, uint64_t length, uint64_t size) noexcept {
   return offset <= size && length <= size - offset;
 }
+
+// REQUIRES align > 0 and value + align - 1 < 2^64.
+constexpr uint64_t round_up(uint64_t value, uint64_t align) noexcept {
+  return (value + align - 1) / align * align;
+}
+constexpr uint64_t divide_up(uint64_t value, uint64_t by) noexcept { return (value + by - 1) / by; }
 
 }  // namespace spk

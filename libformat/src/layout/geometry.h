@@ -3,15 +3,13 @@
 
 #include <cstdint>
 
+#include "base/checked.h"
 #include "base/result.h"
 
 namespace spk {
 
-// REQUIRES align > 0 and value + align - 1 < 2^64.
-constexpr uint64_t round_up(uint64_t value, uint64_t align) noexcept {
-  return (value + align - 1) / align * align;
-}
-constexpr uint64_t divide_up(uint64_t value, uint64_t by) noexcept { return (value + by - 1) / by; }
+// Bounds the memory that a shard's part of the index takes while the shard is built.
+inline constexpr uint64_t kMaxSamplesPerShard = uint64_t{1} << 19;
 
 // What is asked for; 0 means "choose from the data".
 struct GeometryRequest {
@@ -30,7 +28,7 @@ struct Geometry {
 
 // Defaults: chunk 4 MiB; doubled while it holds fewer than 16 mean samples, up to 16 MiB; halved
 // while the set has fewer than 256 chunks, but not below 16 mean samples nor 256 KiB. Shards of
-// 1 GiB, at most 960. Never more shards than samples, except that there is always one.
+// 1 GiB and at most kMaxSamplesPerShard samples, at most 960 of them. Never more shards than samples, except that there is always one.
 // kInvalidArgument names the option (--chunk-size, --shard-size, --shards) that cannot be met.
 Result<Geometry> resolve_geometry(const GeometryRequest& request);
 
