@@ -22,3 +22,13 @@ if(SPK_SANITIZE)
     add_compile_options(-fno-sanitize-recover=undefined)
   endif()
 endif()
+if(SPK_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "Fuzz targets need Clang, found ${CMAKE_CXX_COMPILER_ID}: "
+      "use `cmake --preset fuzz`, or name it by -DCMAKE_CXX_COMPILER=clang++.")
+  endif()
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
+# libstripepack.so drops what the C ABI does not reach (see --gc-sections there).
+add_compile_options(-ffunction-sections -fdata-sections)

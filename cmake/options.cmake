@@ -1,11 +1,11 @@
-include(CMakeDependentOption)
 include(GNUInstallDirs)
 
 option(SPK_BUILD_TOOLS "Build the program `stripepack`" ON)
 option(SPK_BUILD_PYTHON "Build the Python module (needs pybind11 and Python's headers)" ON)
+option(SPK_BUILD_SAMPLES "Build the sample trainers" ${PROJECT_IS_TOP_LEVEL})
 option(SPK_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SPK_BUILD_BENCH "Build the benchmarks" OFF)
-option(SPK_BUILD_FUZZERS "Build libFuzzer targets (needs Clang)" OFF)
+option(SPK_BUILD_FUZZERS "Build libFuzzer targets instead of the other tests (needs Clang)" OFF)
 option(SPK_WARNINGS_AS_ERRORS "Warnings stop the build" OFF)
 set(SPK_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined or thread")
 
@@ -23,6 +23,8 @@ set(CMAKE_CXX_VISIBILITY_PRESET hidden)
 set(CMAKE_C_VISIBILITY_PRESET hidden)
 set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+# Libraries that lie outside the system's folders (conda, modules) are found again after installing.
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Build type" FORCE)
 endif()

@@ -1,0 +1,52 @@
+# `make -f Makefile.dist deb`: four Debian packages by CPack. Configure with
+# CMAKE_INSTALL_PREFIX=/usr, so that the folders are Debian's.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME stripepack)
+set(CPACK_PACKAGE_CONTACT "The stripepack authors <stripepack@localhost>" CACHE STRING
+  "Maintainer named in packages")
+set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
+  OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+
+set(this "(= ${PROJECT_VERSION})")
+set(CPACK_COMPONENTS_ALL library development)
+
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libstripepack${PROJECT_VERSION_MAJOR})
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
+set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "reader of stripe-aligned image packs (library)
+ libstripepack reads packs: image datasets in large, stripe-aligned shards that
+ a parallel file system serves to many training ranks at full speed.")
+
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libstripepack-dev)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "reader of stripe-aligned image packs (headers)
+ The C and C++ headers of libstripepack, for CMake and pkg-config.")
+
+if(TARGET stripepack)
+  list(APPEND CPACK_COMPONENTS_ALL tools)
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME stripepack)
+  set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
+  set(CPACK_COMPONENT_TOOLS_DESCRIPTION "packs image datasets for parallel file systems
+ stripepack turns a folder or list of images into a pack: a few large,
+ checksummed, stripe-aligned shards and an index. It verifies, lists, repairs
+ and extracts packs as well.")
+endif()
+if(TARGET _stripepack)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-stripepack)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}, python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~)")
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "reader of stripe-aligned image packs (Python)
+ The Python module stripepack, over libstripepack.")
+endif()
+include(CPack)
