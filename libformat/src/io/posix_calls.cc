@@ -1,6 +1,5 @@
 #include "io/posix_calls.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +47,24 @@ Status end_of_file(int fd, uint64_t offset, uint64_t got, uint64_t expected) {
   if (got == 0 && ::fstat(fd, &info) == 0) end = std::min(end, static_cast<uint64_t>(info.st_size));
   return damaged(str_cat("file ends at ", end, ", ", expected, " bytes expected at ", offset))
       .at_offset(offset);
+}
+
+EntryType entry_type(mode_t mode) noexcept {
+  if (S_ISREG(mode)) return EntryType::kRegular;
+  if (S_ISDIR(mode)) return EntryType::kDirectory;
+  if (S_ISLNK(mode)) return EntryType::kSymlink;
+  return EntryType::kOther;
+}
+
+EntryInfo entry_info(const struct stat& from) noexcept {
+  EntryInfo info;
+  info.type = entry_type(from.st_mode);
+  info.size_bytes = static_cast<uint64_t>(from.st_size);
+  info.mtime_ns = int64_t{from.st_mtim.tv_sec} * 1'000'000'000 + from.st_mtim.tv_nsec;
+  info.device = from.st_dev;
+  info.inode = from.st_ino;
+  info.links = from.st_nlink;
+  return info;
 }
 
 }  // namespace spk

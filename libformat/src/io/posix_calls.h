@@ -2,12 +2,13 @@
 // to io/.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
-#include <string>
-#include <string_view>
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "io/directory.h"
 
 namespace spk {
 
@@ -21,5 +22,8 @@ Status end_of_file(int fd, uint64_t offset, uint64_t got, uint64_t expected);
 
 // kInvalidArgument where offset + size does not fit into the kernel's signed 64-bit offsets.
 Status check_range(uint64_t offset, uint64_t size_bytes);
+
+EntryType entry_type(mode_t mode) noexcept;
+EntryInfo entry_info(const struct stat& from) noexcept;
 
 }  // namespace spk

@@ -1,0 +1,130 @@
+#include "io/filesystem.h"
+
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <vector>
+
+#include "base/text.h"
+#include "io/file.h"
+
+namespace spk {
+
+namespace {
+
+struct Known {
+  uint32_t magic;
+  FileSystemKind kind;
+  const char* name;
+  bool network;
+};
+
+constexpr uint32_t kFuseMagic = 0x65735546;
+
+// From the file systems' own headers and linux/magic.h.
+constexpr Known kKnown[] = {
+    {0x0BD00BD0, FileSystemKind::kLustre, "lustre", true},
+    {0x19830326, FileSystemKind::kBeegfs, "beegfs", true},
+    {0x47504653, FileSystemKind::kGpfs, "gpfs", true},
+    {0x00C36400, FileSystemKind::kCephfs, "cephfs", true},
+    {0xAAD7AAEA, FileSystemKind::kPanfs, "panfs", true},
+    {0x20030528, FileSystemKind::kOrangefs, "orangefs", true},
+    {0x00006969, FileSystemKind::kNfs, "nfs", true},
+    {0xFF534D42, FileSystemKind::kCifs, "cifs", true},
+    {0xFE534D42, FileSystemKind::kCifs, "smb2", true},
+    {0x0000517B, FileSystemKind::kCifs, "smb", true},
+    {0x5346414F, FileSystemKind::kAfs, "afs", true},
+    {0x01021997, FileSystemKind::k9p, "9p", true},
+    {0x7461636F, FileSystemKind::kOcfs2, "ocfs2", true},
+    {0x01161970, FileSystemKind::kGfs2, "gfs2", true},
+    {kFuseMagic, FileSystemKind::kFuse, "fuse", true},
+    {0x0000EF53, FileSystemKind::kExt, "ext4", false},
+    {0x58465342, FileSystemKind::kXfs, "xfs", false},
+    {0x9123683E, FileSystemKind::kBtrfs, "btrfs", false},
+    {0x2FC12FC1, FileSystemKind::kZfs, "zfs", false},
+    {0xF2F52010, FileSystemKind::kF2fs, "f2fs", false},
+    {0xCA451A4E, FileSystemKind::kBcachefs, "bcachefs", false},
+    {0x01021994, FileSystemKind::kTmpfs, "tmpfs", false},
+    {0x858458F6, FileSystemKind::kTmpfs, "ramfs", false},
+    {0x794C7630, FileSystemKind::kOverlay, "overlay", false},
+    {0x73717368, FileSystemKind::kSquashfs, "squashfs", false},
+    {0x00009FA0, FileSystemKind::kProc, "proc", false},
+};
+
+constexpr uint64_t kMaxMountinfoBytes = 4u << 20;
+
+// "fuse.sshfs", "fuseblk", "virtiofs": statfs gives all of them one number.
+std::string fuse_type(dev_t device) {
+  Result<File> file = File::open_read("/proc/self/mountinfo");
+  if (!file.ok()) return {};
+  std::vector<uint8_t> text(kMaxMountinfoBytes);
+  Result<uint64_t> got = file->read_some(0, text);
+  if (!got.ok()) return {};
+  return mount_type(as_text(ByteSpan(text).first(*got)), major(device), minor(device));
+}
+
+std::string unknown_name(uint32_t magic) {
+  return "unknown-0x" + to_hex(magic).substr(8);
+}
+
+}  // namespace
+
+std::string mount_type(std::string_view mountinfo, uint32_t major, uint32_t minor) {
+  // 36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw,errors=continue
+  // Spaces within a field are written \040, so fields are split by single spaces.
+  const std::string wanted = str_cat(" ", major, ":", minor, " ");
+  std::string type;
+  while (!mountinfo.empty()) {
+    const size_t end = std::min(mountinfo.find('\n'), mountinfo.size());
+    const std::string_view line = mountinfo.substr(0, end);
+    mountinfo.remove_prefix(std::min(end + 1, mountinfo.size()));
+    const size_t first = line.find(' ');
+    if (first == std::string_view::npos) continue;
+    const size_t second = line.find(' ', first + 1);
+    if (second == std::string_view::npos || line.substr(second, wanted.size()) != wanted) continue;
+    const size_t separator = line.find(" - ", second);
+    if (separator == std::string_view::npos) continue;
+    const std::string_view rest = line.substr(separator + 3);
+    type = rest.substr(0, rest.find(' '));
+  }
+  return type;
+}
+
+FileSystemInfo detect_filesystem(int fd) {
+  FileSystemInfo info;
+  info.name = "unknown";
+  info.network = true;
+  struct statfs found;
+  int result;
+  do {
+    result = ::fstatfs(fd, &found);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return info;
+  // f_type is a signed long on some machines, and some numbers have their top bit set.
+  info.magic = static_cast<uint32_t>(found.f_type);
+  info.name = unknown_name(info.magic);
+  info.block_bytes = static_cast<uint64_t>(found.f_bsize);
+  const auto unit_bytes =
+      static_cast<uint64_t>(found.f_frsize != 0 ? found.f_frsize : found.f_bsize);
+  info.free_bytes = unit_bytes * found.f_bavail;
+  for (const Known& known : kKnown) {
+    if (known.magic != info.magic) continue;
+    info.kind = known.kind;
+    info.name = known.name;
+    info.network = known.network;
+  }
+  struct stat stat_info;
+  if (::fstat(fd, &stat_info) != 0) return info;
+  if (stat_info.st_blksize > 0) info.block_bytes = static_cast<uint64_t>(stat_info.st_blksize);
+  if (info.kind == FileSystemKind::kFuse) {
+    std::string type = fuse_type(stat_info.st_dev);
+    if (!type.empty()) info.name = std::move(type);
+    info.network = info.name != "fuseblk";  // a local disk through a user-space driver (NTFS)
+  }
+  return info;
+}
+
+}  // namespace spk

@@ -1,0 +1,69 @@
+#include "io/mapping.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/text.h"
+
+namespace spk {
+
+Mapping::~Mapping() {
+  if (size_ != 0) ::munmap(const_cast<uint8_t*>(data_), size_);
+}
+
+Mapping::Mapping(Mapping&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+Mapping& Mapping::operator=(Mapping&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+Result<Mapping> Mapping::open(const File& file, uint64_t expected_bytes) {
+  SPK_ASSIGN(const uint64_t size_bytes, file.size());
+  if (size_bytes != expected_bytes) {
+    return damaged(str_cat("file ends at ", size_bytes, ", ", expected_bytes, " bytes expected"))
+        .at_path(file.path())
+        .at_offset(std::min(size_bytes, expected_bytes));
+  }
+  if (size_bytes == 0) return Mapping();
+  if (size_bytes > SIZE_MAX) {
+    return unsupported("file is larger than the address space").at_path(file.path());
+  }
+  void* data = ::mmap(nullptr, static_cast<size_t>(size_bytes), PROT_READ, MAP_SHARED, file.fd(), 0);
+  if (data == MAP_FAILED) {
+    if (errno == ENODEV) {
+      return unsupported("this file system cannot map files").at_path(file.path());
+    }
+    // ENOMEM is the limit of address space (ulimit -v) or of mappings, not of memory.
+    if (errno == ENOMEM) {
+      return unsupported("no address space left to map the file (ulimit -v)").at_path(file.path());
+    }
+    return io_error(errno, "cannot map", file.path());
+  }
+  return Mapping(static_cast<const uint8_t*>(data), static_cast<size_t>(size_bytes));
+}
+
+void Mapping::advise_random() const noexcept {
+  if (size_ != 0) ::madvise(const_cast<uint8_t*>(data_), size_, MADV_RANDOM);
+}
+
+void Mapping::advise_sequential() const noexcept {
+  if (size_ != 0) ::madvise(const_cast<uint8_t*>(data_), size_, MADV_SEQUENTIAL);
+}
+
+void Mapping::advise_will_need(uint64_t offset, uint64_t size_bytes) const noexcept {
+  if (offset >= size_ || size_bytes == 0) return;
+  // madvise wants the start of a page.
+  const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  const uint64_t start = offset / page_bytes * page_bytes;
+  const uint64_t length = std::min<uint64_t>(size_bytes, size_ - offset) + (offset - start);
+  ::madvise(const_cast<uint8_t*>(data_) + start, static_cast<size_t>(length), MADV_WILLNEED);
+}
+
+}  // namespace spk
