@@ -10,8 +10,7 @@ endif()
 
 add_library(spk_flags INTERFACE)
 target_compile_options(spk_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough
-  -Wnull-dereference)
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough)
 if(SPK_WARNINGS_AS_ERRORS)
   target_compile_options(spk_flags INTERFACE -Werror)
 endif()
