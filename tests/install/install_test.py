@@ -1,0 +1,155 @@
+# ctest: timeout=600
+"""An installed stripepack serves programs outside its tree, from wherever its prefix is moved to."""
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ["STRIPEPACK_SOURCE"])
+BUILD = pathlib.Path(os.environ["STRIPEPACK_BUILD"])
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
+
+C_PROJECT = """cmake_minimum_required(VERSION 3.16)
+project(consumer C CXX)
+find_package(stripepack 0.1 REQUIRED)
+foreach(language IN ITEMS c cc)
+  add_executable(consumer_${language} consumer.${language})
+  target_compile_options(consumer_${language} PRIVATE -Wall -Wextra -Wpedantic -Werror)
+  target_link_libraries(consumer_${language} PRIVATE stripepack::stripepack)
+endforeach()
+set_target_properties(consumer_c PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
+"""
+
+
+def run(*command, env=None, **options):
+    """The output; a failure carries everything that was printed."""
+    result = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True,
+                            env={**os.environ, **(env or {})}, **options)
+    if result.returncode != 0:
+        raise AssertionError(f"{command} gave {result.returncode}:\n{result.stdout}")
+    return result.stdout
+
+
+class Install(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="stripepack-install-")
+        root = pathlib.Path(cls.folder.name)
+        run("cmake", "--install", BUILD, "--prefix", root / "first")
+        # Nothing may remember where it was installed to.
+        cls.prefix = root / "moved to here"
+        (root / "first").rename(cls.prefix)
+        cls.lib = next(cls.prefix.glob("lib*/libstripepack.so")).parent
+        cls.work = root / "work"
+        cls.work.mkdir()
+        cls.pack = cls.make_pack()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def make_pack(cls):
+        """A pack of 3 samples, made by the installed program."""
+        pictures = cls.work / "pictures"
+        for name in ("cat", "dog"):
+            (pictures / name).mkdir(parents=True)
+        for name in ("cat/a", "cat/b", "dog/c"):
+            (pictures / f"{name}.gif").write_bytes(GIF)
+        run(cls.prefix / "bin/stripepack", "pack", pictures, cls.work / "pack")
+        return cls.work / "pack"
+
+    def test_only_the_c_abi_is_visible(self):
+        said = run("nm", "-D", "--defined-only", self.lib / "libstripepack.so")
+        symbols = [line.split()[1:] for line in said.splitlines()]
+        functions = [name for kind, name in symbols if kind == "T"]
+        self.assertGreater(len(functions), 5)
+        other = [name for kind, name in symbols
+                 if not name.startswith("spk_") and (kind, name) != ("A", "STRIPEPACK_0")]
+        self.assertEqual(other, [])
+
+    def test_library_is_lean(self):
+        needed = run("readelf", "-d", self.lib / "libstripepack.so")
+        for library in ("tbb", "jpeg", "png", "webp", "tiff", "gif", "crypto"):
+            self.assertNotIn(f"lib{library}", needed)
+
+    def test_public_headers_only(self):
+        headers = sorted(path.name for path in (self.prefix / "include").rglob("*")
+                         if path.is_file())
+        self.assertEqual(headers, ["stripepack.h", "stripepack.hpp"])
+
+    def test_program_runs_from_the_prefix(self):
+        said = run(self.prefix / "bin/stripepack", "--version", env={"LD_LIBRARY_PATH": ""})
+        self.assertIn("0.1.0", said)
+
+    def check_consumer(self, program):
+        said = run(program, self.pack)
+        self.assertEqual(said, "3 samples\n")
+
+    def write_consumers(self, folder):
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(C_PROJECT)
+        (folder / "consumer.c").write_text(C_CONSUMER)
+        (folder / "consumer.cc").write_text(CPP_CONSUMER)
+
+    def test_find_package(self):
+        folder = self.work / "find_package"
+        self.write_consumers(folder)
+        run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", folder / "build")
+        self.check_consumer(folder / "build/consumer_c")
+        self.check_consumer(folder / "build/consumer_cc")
+
+    def test_pkg_config(self):
+        if not shutil.which("pkg-config"):
+            self.skipTest("no pkg-config")
+        # pkg-config escapes spaces for a shell; this one has to be free of them.
+        plain = self.work.parent / "plain"
+        plain.symlink_to(self.prefix)
+        folder = self.work / "pkg_config"
+        self.write_consumers(folder)
+        env = {"PKG_CONFIG_PATH": str(plain / self.lib.relative_to(self.prefix) / "pkgconfig")}
+        self.assertEqual(run("pkg-config", "--modversion", "stripepack", env=env), "0.1.0\n")
+        flags = run("pkg-config", "--cflags", "--libs", "stripepack", env=env).split()
+        for compiler, standard, name in (("cc", "c11", "consumer.c"),
+                                         ("c++", "c++20", "consumer.cc")):
+            program = folder / (name + ".out")
+            run(compiler, f"-std={standard}", *WARNINGS, folder / name, "-o", program, *flags,
+                f"-Wl,-rpath,{self.lib}")
+            self.check_consumer(program)
+
+    def test_python(self):
+        packages = list(self.prefix.glob("lib*/python*/site-packages"))
+        if not packages:
+            self.skipTest("the Python module was not built")
+        said = run(sys.executable, "-c", PYTHON_CONSUMER, self.pack,
+                   env={"PYTHONPATH": str(packages[0]), "LD_LIBRARY_PATH": ""})
+        self.assertEqual(said, "3 samples\n")
+
+
+# One pixel.
+GIF = bytes.fromhex("47494638396101000100800000ff0000ffffff2c00000000010001000002024401003b")
+
+C_CONSUMER = r"""
+#include <stripepack/stripepack.h>
+int main(void) { return 0; }
+"""
+CPP_CONSUMER = r"""
+#include <stripepack/stripepack.hpp>
+int main() {}
+"""
+PYTHON_CONSUMER = r"""
+import sys
+import stripepack
+print(len(stripepack.open(sys.argv[1])), "samples")
+"""
+
+if __name__ == "__main__":
+    if not (SOURCE / "libformat/include/stripepack/stripepack.h").exists():
+        print("skipped: there is no public interface yet")
+        sys.exit(77)
+    unittest.main()
