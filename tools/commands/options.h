@@ -1,0 +1,24 @@
+// Options that several subcommands share, so that they read alike everywhere.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+
+#include "ui/progress.h"
+
+namespace spk {
+
+// --json. main reads it (and sets the Ui's mode) before the command runs.
+void add_json_option(CLI::App& sub);
+// --progress auto|always|never
+void add_progress_option(CLI::App& sub, ProgressMode* mode);
+// --jobs N: threads for CPU work; 0 (the default) stands for allowed_cpus(). main limits TBB to it.
+void add_jobs_option(CLI::App& sub, uint32_t* jobs);
+// The number behind `jobs`: itself, or what this machine allows.
+uint32_t resolve_jobs(uint32_t jobs);
+// A size such as 4MiB (base/text.h, parse_size). A wrong one is CLI11's error and names the option.
+CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* bytes,
+                             const std::string& help);
+
+}  // namespace spk

@@ -1,0 +1,19 @@
+// Signals become a flag that long work looks at. SIGINT, SIGTERM and SIGUSR1 (which batch systems
+// send before the time is up) ask for a stop; a second SIGINT kills at once. SIGPIPE and SIGXFSZ are
+// ignored: the write fails and says why.
+#pragma once
+
+#include <atomic>
+
+namespace spk {
+
+// Call once, before any thread is started.
+void install_signal_handlers() noexcept;
+
+// True from the first signal that asks for a stop. Pass it to whatever works long.
+const std::atomic<bool>& cancel_flag() noexcept;
+
+// The signal that set the flag; 0 while none has.
+int cancel_signal() noexcept;
+
+}  // namespace spk
