@@ -50,7 +50,8 @@ Status write_file_atomically(const Directory& dir, std::string_view name, ByteSp
   Status status = write_and_sync(dir, temporary, bytes);
   if (status.ok()) status = dir.rename(temporary, name);
   if (!status.ok()) {
-    // The first error is the one to report; if the removal fails too, the name says it is temporary.
+    // The first error is the one to report; if the removal fails too, the name says it is
+    // temporary.
     (void)dir.unlink(temporary);
     return status;
   }

@@ -22,8 +22,8 @@ Status write_file_atomically(const Directory& dir, std::string_view name, ByteSp
 Result<std::vector<uint8_t>> read_whole_file(const Directory& dir, std::string_view name,
                                              uint64_t max_bytes);
 
-// Different in each call, process and host: "HOST-PID-COUNTER-TIME" in letters, digits and '-'. Part
-// of temporary names, so that two writers never share one.
+// Different in each call, process and host: "HOST-PID-COUNTER-TIME" in letters, digits and '-'.
+// Part of temporary names, so that two writers never share one.
 std::string unique_token();
 
 }  // namespace spk

@@ -73,8 +73,8 @@ Result<Directory> Directory::open(const std::string& path) {
 Result<Directory> Directory::open_at(const Directory& parent, std::string_view name) {
   SPK_TRY(check_name(name).at_path(parent.path()));
   std::string path = parent.path_of(name);
-  SPK_ASSIGN(const int fd, open_directory(parent.fd(), std::string(name).c_str(),
-                                          kOpenFlags | O_NOFOLLOW, path));
+  SPK_ASSIGN(const int fd,
+             open_directory(parent.fd(), std::string(name).c_str(), kOpenFlags | O_NOFOLLOW, path));
   return Directory(fd, std::move(path));
 }
 
@@ -206,7 +206,8 @@ Status Directory::remove_tree(std::string_view name) const {
   if (!info.ok()) return unless_gone(std::move(info).status());
   if (info->type != EntryType::kDirectory) return unless_gone(unlink(name));
   {
-    // O_NOFOLLOW in open_at: a directory that becomes a symlink just now is an error, not a way out.
+    // O_NOFOLLOW in open_at: a directory that becomes a symlink just now is an error, not a way
+    // out.
     Result<Directory> tree = open_at(*this, name);
     if (!tree.ok()) return unless_gone(std::move(tree).status());
     SPK_ASSIGN(const std::vector<DirectoryEntry> entries, tree->list());

@@ -1,9 +1,9 @@
 // A directory held by descriptor. Everything in it is reached relative to that descriptor, so that
 // a pack that is renamed aside while it is open keeps working, and no name is resolved twice.
 //
-// Names are single components ("shard-00001.spks") unless a function says otherwise; "" , "." , ".."
-// and names with a slash or a NUL are refused with kInvalidArgument, so that no caller can be led
-// out of the directory by a hostile name.
+// Names are single components ("shard-00001.spks") unless a function says otherwise; "" , "." ,
+// ".." and names with a slash or a NUL are refused with kInvalidArgument, so that no caller can be
+// led out of the directory by a hostile name.
 //
 // Thread safety: const members may be called from several threads at once.
 #pragma once

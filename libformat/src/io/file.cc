@@ -63,7 +63,8 @@ Status io_error(int os_errno, std::string_view what, std::string_view path, uint
         "raise the file size limit (ulimit -f), or the file system allows no larger files: use a "
         "smaller --shard-size");
   }
-  if (os_errno == EMFILE) return std::move(status).with_hint("raise the limit of open files (ulimit -n)");
+  if (os_errno == EMFILE)
+    return std::move(status).with_hint("raise the limit of open files (ulimit -n)");
   return status;
 }
 
@@ -161,8 +162,8 @@ Status File::write_all_v(uint64_t offset, std::span<const ByteSpan> pieces) cons
   }
   std::vector<iovec> batch(std::min<size_t>(pieces.size(), IOV_MAX));
   uint64_t done = 0;
-  size_t next = 0;           // first piece that is not written whole
-  size_t skip = 0;           // bytes of it that are
+  size_t next = 0;  // first piece that is not written whole
+  size_t skip = 0;  // bytes of it that are
   while (done < total) {
     size_t count = 0;
     for (size_t i = next; i < pieces.size() && count < batch.size(); ++i) {
@@ -177,7 +178,8 @@ Status File::write_all_v(uint64_t offset, std::span<const ByteSpan> pieces) cons
     if (put < 0) return io_error(errno, "cannot write", path_, offset + done);
     if (put == 0) return io_error(ENOSPC, "cannot write", path_, offset + done);
     done += static_cast<uint64_t>(put);
-    for (skip += static_cast<size_t>(put); next < pieces.size() && skip >= pieces[next].size(); ++next) {
+    for (skip += static_cast<size_t>(put); next < pieces.size() && skip >= pieces[next].size();
+         ++next) {
       skip -= pieces[next].size();
     }
   }
@@ -213,9 +215,7 @@ Status File::allocate(uint64_t size_bytes) const {
 }
 
 void File::drop_cache() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
-void File::advise_sequential() const noexcept {
-  ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
-}
+void File::advise_sequential() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL); }
 void File::advise_random() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM); }
 
 void File::start_writeback(uint64_t offset, uint64_t size_bytes) const noexcept {

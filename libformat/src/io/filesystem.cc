@@ -66,9 +66,7 @@ std::string fuse_type(dev_t device) {
   return mount_type(as_text(ByteSpan(text).first(*got)), major(device), minor(device));
 }
 
-std::string unknown_name(uint32_t magic) {
-  return "unknown-0x" + to_hex(magic).substr(8);
-}
+std::string unknown_name(uint32_t magic) { return "unknown-0x" + to_hex(magic).substr(8); }
 
 }  // namespace
 

@@ -40,14 +40,14 @@ struct FileSystemInfo {
   FileSystemKind kind = FileSystemKind::kUnknown;
   // "lustre", "ext4", "fuse.sshfs", ...; "unknown-0x12345678" by its number where we have no name.
   std::string name;
-  uint32_t magic = 0;      // f_type
-  bool network = false;    // other machines serve it: reads wait for a network, mmap is a bad idea
+  uint32_t magic = 0;    // f_type
+  bool network = false;  // other machines serve it: reads wait for a network, mmap is a bad idea
   uint64_t block_bytes = 0;  // preferred transfer size
   uint64_t free_bytes = 0;   // available to this user
 };
 
-// Never fails: where the kernel does not say, kind is kUnknown, name "unknown" and network true, the
-// careful assumption.
+// Never fails: where the kernel does not say, kind is kUnknown, name "unknown" and network true,
+// the careful assumption.
 FileSystemInfo detect_filesystem(int fd);
 
 // The type of the mount with device number MAJOR:MINOR in the text of /proc/self/mountinfo, such as

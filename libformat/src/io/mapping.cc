@@ -35,7 +35,8 @@ Result<Mapping> Mapping::open(const File& file, uint64_t expected_bytes) {
   if (size_bytes > SIZE_MAX) {
     return unsupported("file is larger than the address space").at_path(file.path());
   }
-  void* data = ::mmap(nullptr, static_cast<size_t>(size_bytes), PROT_READ, MAP_SHARED, file.fd(), 0);
+  void* data =
+      ::mmap(nullptr, static_cast<size_t>(size_bytes), PROT_READ, MAP_SHARED, file.fd(), 0);
   if (data == MAP_FAILED) {
     if (errno == ENODEV) {
       return unsupported("this file system cannot map files").at_path(file.path());

@@ -20,9 +20,10 @@ class Mapping {
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
 
-  // Maps all of FILE, MAP_SHARED, so that all processes of a node share its pages. kDamaged where the
-  // file is not EXPECTED_BYTES long; kUnsupported where the file system cannot map (ENODEV) or the
-  // address space is too small. The file may be closed afterwards. An empty file maps to no bytes.
+  // Maps all of FILE, MAP_SHARED, so that all processes of a node share its pages. kDamaged where
+  // the file is not EXPECTED_BYTES long; kUnsupported where the file system cannot map (ENODEV) or
+  // the address space is too small. The file may be closed afterwards. An empty file maps to no
+  // bytes.
   static Result<Mapping> open(const File& file, uint64_t expected_bytes);
 
   ByteSpan bytes() const noexcept { return {data_, size_}; }

@@ -13,8 +13,8 @@ namespace spk {
 // Holds a T that is made at the first get() of each process. What a parent made is abandoned in the
 // child without its destructor: its mutexes may be held by threads that are not there.
 //
-// Thread safety: get() may be called by several threads at once, without a lock, for a lock could be
-// held by another thread at the moment of the fork.
+// Thread safety: get() may be called by several threads at once, without a lock, for a lock could
+// be held by another thread at the moment of the fork.
 template <typename T>
 class PerProcess {
  public:
@@ -27,8 +27,8 @@ class PerProcess {
     delete slot;
   }
 
-  // MAKE yields a std::unique_ptr<T>; it may run in several threads at first, and all but one of the
-  // results are destroyed, so that it should do nothing dear.
+  // MAKE yields a std::unique_ptr<T>; it may run in several threads at first, and all but one of
+  // the results are destroyed, so that it should do nothing dear.
   template <typename Make>
   T& get(const Make& make) {
     const pid_t pid = ::getpid();

@@ -122,9 +122,7 @@ Result<std::unique_ptr<ReadEngine>> make_read_engine(EngineKind kind, uint32_t t
   if (threads == 0) threads = kDefaultThreads;
   std::unique_ptr<ReadEngine> engine;
   switch (kind) {
-    case EngineKind::kSync:
-      engine = std::make_unique<SyncEngine>();
-      break;
+    case EngineKind::kSync: engine = std::make_unique<SyncEngine>(); break;
     case EngineKind::kAuto:
       if (!network) engine = std::make_unique<CacheFirstEngine>(threads);
       break;
@@ -133,8 +131,7 @@ Result<std::unique_ptr<ReadEngine>> make_read_engine(EngineKind kind, uint32_t t
       if (uring_works()) engine = std::make_unique<UringEngine>(threads);
 #endif
       break;
-    case EngineKind::kPool:
-      break;
+    case EngineKind::kPool: break;
   }
   if (engine == nullptr) engine = std::make_unique<PoolEngine>(threads);
   return engine;

@@ -1,9 +1,9 @@
 // Bulk reads that block until all are done. An engine decides how many are in flight at a time; the
 // bytes read are the same with each.
 //
-// Thread safety: read() may be called by any number of threads at once. No thread and no ring exists
-// before the first read() that needs one. After fork() a child may go on using the engine: it makes
-// its own threads or ring there, and leaves the parent's alone.
+// Thread safety: read() may be called by any number of threads at once. No thread and no ring
+// exists before the first read() that needs one. After fork() a child may go on using the engine:
+// it makes its own threads or ring there, and leaves the parent's alone.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ class ReadEngine {
   ReadEngine() = default;
 };
 
-// THREADS: reads in flight besides the caller's own (pool); 0 takes a default of 16 (they wait, they
-// do not compute). NETWORK: whether the files lie on a network file system (io/filesystem.h).
+// THREADS: reads in flight besides the caller's own (pool); 0 takes a default of 16 (they wait,
+// they do not compute). NETWORK: whether the files lie on a network file system (io/filesystem.h).
 Result<std::unique_ptr<ReadEngine>> make_read_engine(EngineKind kind, uint32_t threads,
                                                      bool network = false);
 

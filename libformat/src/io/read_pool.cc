@@ -1,8 +1,7 @@
 #include "io/read_pool.h"
 
-#include <csignal>
-
 #include <algorithm>
+#include <csignal>
 #include <system_error>
 
 #include "io/posix_calls.h"

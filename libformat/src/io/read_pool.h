@@ -30,8 +30,8 @@ class ReadPool {
   // One call's ops; lives on the caller's stack until all are finished.
   struct Batch {
     std::span<ReadOp> ops;
-    size_t grain;         // ops taken at a time
-    size_t next = 0;      // first that nobody has taken
+    size_t grain;     // ops taken at a time
+    size_t next = 0;  // first that nobody has taken
     size_t finished = 0;
     std::condition_variable all_finished;
   };

@@ -30,8 +30,8 @@ class UringPool {
   std::vector<std::unique_ptr<UringQueue>> idle_;
 };
 
-// Tries a read through a ring. False where the kernel is too old, or forbids it (containers,
-// kernel.io_uring_disabled), or lacks lockable memory.
+// Tries a ring, and closes it again. False where the kernel is too old (before 5.6), or forbids it
+// (containers, kernel.io_uring_disabled), or lacks lockable memory.
 bool uring_works();
 
 }  // namespace spk
