@@ -49,12 +49,17 @@ Result<ChunkHeader> decode_chunk_header(ByteSpan first) {
                        header.blob_align_log2, " is out of range"));
   }
   const uint64_t span_bytes = uint64_t{header.span_slots} << header.chunk_bytes_log2;
+  if (header.table_bytes > kMaxTableBytes) {
+    return bad(str_cat("table of ", header.table_bytes, " bytes; at most ", kMaxTableBytes,
+                       " are allowed"));
+  }
   if (header.span_slots == 0 || header.table_bytes > span_bytes ||
       ChunkHeader::kBytes + header.table_bytes > header.payload_offset ||
-      header.payload_offset > header.used_bytes || header.used_bytes > span_bytes) {
+      header.payload_offset > header.used_bytes ||
+      divide_up(header.used_bytes, uint64_t{1} << header.chunk_bytes_log2) != header.span_slots) {
     return bad(str_cat("table of ", header.table_bytes, " bytes, payload at ",
                        header.payload_offset, " and end at ", header.used_bytes,
-                       " do not fit into ", header.span_slots, " slots"));
+                       " do not go with ", header.span_slots, " slots"));
   }
   if (header.payload_offset !=
       round_up(ChunkHeader::kBytes + header.table_bytes, uint64_t{1} << header.blob_align_log2)) {
@@ -96,7 +101,12 @@ Status check_chunk_rows(const ChunkHeader& header, ByteSpan table, const SampleT
     const StoredSample sample = samples.row(row);
     for (size_t i = 0; i < schema.fields.size(); ++i) {
       const StoredField& field = sample.fields[i];
-      if (schema.fields[i].kind != FieldKind::kBlob || !field.present) continue;
+      if (schema.fields[i].kind != FieldKind::kBlob) continue;
+      if (!field.present) {
+        if (field.offset == 0 && field.bytes == 0 && field.checksum == 0) continue;
+        return damaged(str_cat("sample ", row, " has no blob in field ", i,
+                               ", but its columns are not zero"));
+      }
       if (field.offset != round_up(end, align) || field.offset > header.used_bytes ||
           field.bytes > header.used_bytes - field.offset) {
         return damaged(str_cat("blob of sample ", row, " lies at ", field.offset, " with ",

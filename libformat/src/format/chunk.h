@@ -38,7 +38,8 @@ uint64_t chunk_head_bytes(const ChunkHeader& header) noexcept;
 Status check_chunk_head(const ChunkHeader& header, ByteSpan head);
 
 // Checks that every blob lies between the table and used_bytes, aligned, in order and without
-// overlap, that table padding is zero, and that counts agree. For whole-chunk verification.
+// overlap, that table padding and the numbers of absent blobs are zero, and that counts agree. For
+// whole-chunk verification.
 Status check_chunk_rows(const ChunkHeader& header, ByteSpan table, const SampleTable& samples,
                         const Schema& schema);
 

@@ -7,7 +7,6 @@ namespace spk {
 
 namespace {
 constexpr size_t kCoveredFrom = 16;
-constexpr uint32_t kMaxParts = 64;
 }  // namespace
 
 Hash128 shard_digest(std::span<const uint64_t> header_checksums, uint64_t sample_count) {
@@ -206,6 +205,22 @@ Result<FooterView> FooterView::parse(ByteSpan footer) {
   }
   SPK_TRY(check_version("footer", header.version, header.features_incompatible));
   if (!header.reserved_is_zero()) return unsupported("reserved bytes of a footer are in use");
+  if (header.chunk_bytes_log2 < 16 || header.chunk_bytes_log2 > 26 || header.blob_align_log2 > 12 ||
+      header.data_bytes % kFooterAlignBytes != 0 || footer.size() % kFooterAlignBytes != 0 ||
+      header.shard >= header.shard_count || header.shard_count > kMaxShards ||
+      header.sample_count > header.position_count ||
+      header.position_count - header.sample_count != header.reject_count) {
+    return damaged(str_cat("footer of shard ", header.shard, " of ", header.shard_count, " at ",
+                           header.data_bytes, " with ", header.sample_count, " samples and ",
+                           header.reject_count, " rejects of ", header.position_count,
+                           " positions contradicts itself"));
+  }
+  SPK_ASSIGN(const Trailer trailer,
+             decode_trailer(footer.last(Trailer::kBytes), header.data_bytes + footer.size()));
+  if (trailer.footer_checksum != header.checksum || trailer.shard != header.shard ||
+      trailer.plan_id_low != header.plan_id_low || trailer.plan_id_high != header.plan_id_high) {
+    return damaged("footer and trailer contradict each other");
+  }
   view.header_ = header;
   const uint64_t parts_end = footer.size() - Trailer::kBytes;
   uint64_t end = head_bytes;
@@ -216,6 +231,10 @@ Result<FooterView> FooterView::parse(ByteSpan footer) {
         !range_fits(entry.offset, entry.bytes, parts_end)) {
       return damaged(str_cat("footer part ", i, " lies at ", entry.offset, " with ", entry.bytes,
                              " bytes in a footer of ", footer.size()));
+    }
+    if (view.has(static_cast<PartKind>(entry.kind)) || (entry.flags & ~1u) != 0) {
+      return damaged(str_cat("footer part ", i, " of kind ", entry.kind,
+                             " is there twice or has flags ", entry.flags));
     }
     const bool known = entry.kind >= 1 && entry.kind <= static_cast<uint32_t>(PartKind::kRejects);
     if (!known && (entry.flags & 1) != 0) {

@@ -7,8 +7,6 @@ namespace spk {
 
 namespace {
 constexpr size_t kCoveredFrom = 16;
-constexpr uint32_t kMaxSections = 64;
-
 struct ShardColumn {
   Role role;
   uint64_t ShardRow::*member;
@@ -50,6 +48,8 @@ Result<std::vector<ShardRow>> decode_shard_rows(ByteSpan bytes) {
   SPK_ASSIGN(const TableView table, TableView::parse(bytes));
   const uint64_t count = table.row_count();
   if (count > kMaxShards) return damaged(str_cat("index announces ", count, " shards"));
+  // Before anything is allocated: the columns are as long as the count says.
+  SPK_TRY(table.require(kNoField, Role::kFileBytes, ColumnType::kUnsigned, count).status());
   std::vector<ShardRow> rows(count);
   for (const ShardColumn& column : kShardColumns) {
     SPK_ASSIGN(const ColumnView view,
@@ -185,10 +185,11 @@ Result<IndexHead> decode_index_head(ByteSpan head) {
     return unsupported("reserved bytes of the index are in use");
   }
   const uint64_t body_bytes = header.file_bytes - header.head_bytes;
-  if (header.section_count > kMaxSections || header.shard_count == 0 ||
+  if (header.section_count > kMaxParts || header.shard_count == 0 ||
       header.shard_count > kMaxShards || header.chunk_bytes_log2 < 16 ||
       header.chunk_bytes_log2 > 26 || header.blob_align_log2 > 12 ||
       header.header_bytes != IndexHeader::kBytes ||
+      header.head_bytes % kFooterAlignBytes != 0 ||
       header.block_count != divide_up(body_bytes, kIndexBlockBytes) ||
       IndexHeader::kBytes + header.section_count * PartEntry::kBytes +
               uint64_t{header.block_count} * 8 >
@@ -199,10 +200,15 @@ Result<IndexHead> decode_index_head(ByteSpan head) {
   uint64_t end = header.head_bytes;
   for (uint32_t i = 0; i < header.section_count; ++i) {
     const PartEntry entry = PartEntry::decode(at);
-    if (entry.offset < end || entry.offset % kSectionAlignBytes != 0 ||
+    if (entry.offset != round_up(end, kSectionAlignBytes) ||
         !range_fits(entry.offset, entry.bytes, header.file_bytes)) {
       return damaged(str_cat("index section ", i, " lies at ", entry.offset, " with ",
                              entry.bytes, " bytes in ", header.file_bytes));
+    }
+    if (index.section(static_cast<PartKind>(entry.kind)).kind != 0 || (entry.flags & ~1u) != 0 ||
+        entry.checksum != 0) {
+      return damaged(str_cat("index section ", i, " of kind ", entry.kind,
+                             " is there twice, has flags ", entry.flags, " or a checksum"));
     }
     const bool known = entry.kind >= 1 && entry.kind <= static_cast<uint32_t>(PartKind::kRejects);
     if (!known && (entry.flags & 1) != 0) {
@@ -216,6 +222,12 @@ Result<IndexHead> decode_index_head(ByteSpan head) {
   for (uint32_t i = 0; i < header.block_count; ++i) {
     index.block_checksums.push_back(load_le<uint64_t>(at));
     at += sizeof(uint64_t);
+  }
+  if (round_up(end, kSectionAlignBytes) != header.file_bytes) {
+    return damaged(str_cat("index sections end at ", end, ", the file at ", header.file_bytes));
+  }
+  if (!is_all_zero(head.subspan(static_cast<size_t>(at - head.data())))) {
+    return damaged("padding of the index head is not zero");
   }
   return index;
 }

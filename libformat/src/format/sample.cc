@@ -88,14 +88,21 @@ void SampleColumns::encode_names(TableBuilder& table) const {
 
 void SampleColumns::encode_fields(TableBuilder& table, bool chunk_relative) const {
   if (any_flags_) table.add_unsigned(kNoField, Role::kSampleFlags, flags_);
+  uint8_t offset_width = 1;
+  if (chunk_relative) {
+    uint64_t payload_bytes = 0;
+    for (const FieldColumns& columns : fields_) {
+      for (const uint64_t bytes : columns.bytes) payload_bytes += bytes;
+    }
+    offset_width = chunk_offset_width(payload_bytes);
+  }
   for (size_t i = 0; i < fields_.size(); ++i) {
     const FieldColumns& columns = fields_[i];
     const auto number = static_cast<uint16_t>(i);
     if (columns.any_absent) table.add_unsigned(number, Role::kPresent, columns.present);
     switch (columns.kind) {
       case FieldKind::kBlob:
-        table.add_unsigned(number, Role::kBlobOffset, columns.offsets,
-                           chunk_relative ? kChunkOffsetWidth : uint8_t{1});
+        table.add_unsigned(number, Role::kBlobOffset, columns.offsets, offset_width);
         table.add_unsigned(number, Role::kBlobBytes, columns.bytes);
         // Checksums look random; a width that followed their values would make a table's size
         // depend on them.
@@ -144,6 +151,12 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
     columns.length = schema.fields[i].length;
     SPK_ASSIGN(columns.present,
                table.optional(number, Role::kPresent, ColumnType::kUnsigned, rows));
+    for (uint64_t row = 0; columns.present && row < rows; ++row) {
+      if (columns.present->unsigned_at(row) > 1) {
+        return damaged(str_cat("presence of field ", i, " in row ", row, " is ",
+                               columns.present->unsigned_at(row), ", neither 0 nor 1"));
+      }
+    }
     if (columns.kind == FieldKind::kBlob) {
       const auto require = [&](Role role) {
         return table.require(number, role, ColumnType::kUnsigned, rows);

@@ -74,9 +74,11 @@ class SampleColumns {
   std::vector<FieldColumns> fields_;
 };
 
-// Blob offsets in a chunk table always take this many bytes: a chunk's own size bounds them, and a
-// fixed width keeps the table's size independent of the offsets that follow from it.
-inline constexpr uint8_t kChunkOffsetWidth = 4;
+// Width of the blob offsets in a chunk table whose blobs have so many bytes together. It follows
+// from the sizes alone, so that a table's size does not depend on the offsets that follow from it.
+constexpr uint8_t chunk_offset_width(uint64_t payload_bytes) noexcept {
+  return payload_bytes < kWideOffsetBytes ? 4 : 8;
+}
 
 // Reads samples from a chunk's table, whole and checked.
 class SampleTable {

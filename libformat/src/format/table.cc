@@ -194,12 +194,18 @@ Result<TableView> TableView::parse(ByteSpan table) {
   const TableHeader header = TableHeader::decode(table.data());
   view.row_count_ = header.row_count;
   view.columns_.reserve(header.column_count);
+  std::vector<uint32_t> names;  // field and role of each column
+  names.reserve(header.column_count);
   uint64_t next = data_offset;
   for (uint32_t i = 0; i < header.column_count; ++i) {
     const ColumnHeader column =
         ColumnHeader::decode(table.data() + TableHeader::kBytes + i * ColumnHeader::kBytes);
     if (!column.reserved_is_zero()) {
       return unsupported(str_cat("reserved bytes of column ", i, " are in use"));
+    }
+    if ((column.flags & ~static_cast<uint8_t>(ColumnFlag::kRequired)) != 0) {
+      return unsupported(str_cat("column ", i, " has flags ", column.flags,
+                                 ", which this version does not know"));
     }
     const bool required = (column.flags & static_cast<uint8_t>(ColumnFlag::kRequired)) != 0;
     if (required && !is_known_role(column.role)) {
@@ -212,6 +218,7 @@ Result<TableView> TableView::parse(ByteSpan table) {
       return damaged(str_cat("column ", i, " lies at ", column.offset, " with ", column.bytes,
                              " bytes; expected at ", next, " within ", table.size()));
     }
+    names.push_back((uint32_t{column.field} << 16) | column.role);
     next = column.offset + column_span_bytes(column.bytes);
     if (!is_known_role(column.role)) continue;
     const bool width_ok = column.width == 1 || column.width == 2 || column.width == 4 ||
@@ -231,6 +238,11 @@ Result<TableView> TableView::parse(ByteSpan table) {
   }
   if (next != table.size()) {
     return damaged(str_cat("table ends at ", next, "; expected at ", table.size()));
+  }
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    return damaged(str_cat("table has two columns with role ", *twice & 0xffff, " for field ",
+                           *twice >> 16));
   }
   return view;
 }

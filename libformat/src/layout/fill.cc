@@ -27,6 +27,7 @@ void ChunkSizer::extend(State& state, const StoredSample& sample) const {
     if (shapes_[i].kind == FieldKind::kBlob) {
       if (!stored.present) continue;
       field.bytes_max = std::max(field.bytes_max, stored.bytes);
+      state.blob_bytes += stored.bytes;
       state.payload_bytes = round_up(state.payload_bytes, blob_align_bytes_) + stored.bytes;
       continue;
     }
@@ -57,7 +58,7 @@ uint64_t ChunkSizer::table_bytes(const State& state) const {
     if (field.any_absent) column(state.rows, 1);
     switch (shapes_[i].kind) {
       case FieldKind::kBlob:
-        column(state.rows, kChunkOffsetWidth);
+        column(state.rows, chunk_offset_width(state.blob_bytes));
         column(state.rows, unsigned_width(field.bytes_max));
         column(state.rows, 8);
         break;

@@ -34,7 +34,9 @@ class ChunkSizer {
     uint64_t numbers = 0;
   };
   struct State {
-    uint64_t rows = 0, key_bytes = 0, ordinal_max = 0, payload_bytes = 0;
+    uint64_t rows = 0, key_bytes = 0, ordinal_max = 0;
+    uint64_t blob_bytes = 0;     // of all blobs
+    uint64_t payload_bytes = 0;  // the same with the padding between them
     uint8_t flags_max = 0;
     std::vector<FieldState> fields;
   };
