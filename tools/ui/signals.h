@@ -1,9 +1,11 @@
 // Signals become a flag that long work looks at. SIGINT, SIGTERM and SIGUSR1 (which batch systems
-// send before the time is up) ask for a stop; a second SIGINT kills at once. SIGPIPE and SIGXFSZ are
-// ignored: the write fails and says why.
+// send before the time is up) ask for a stop; a second SIGINT kills at once. SIGPIPE and SIGXFSZ
+// are ignored: the write fails and says why.
 #pragma once
 
 #include <atomic>
+
+#include "base/status.h"
 
 namespace spk {
 
@@ -15,5 +17,8 @@ const std::atomic<bool>& cancel_flag() noexcept;
 
 // The signal that set the flag; 0 while none has.
 int cancel_signal() noexcept;
+
+// kCancelled, "stopped by SIGINT"; ok where no signal came.
+Status cancel_status();
 
 }  // namespace spk

@@ -62,6 +62,10 @@ class Ui {
   // first. Only for Progress.
   void status_line(std::string_view line);
 
+  // Columns of the terminal on stderr; 0 where they are not known.
+  size_t err_width() const noexcept;
+  // Sends what is buffered; for objects that a program waits for.
+  void flush();
   // Sends what is buffered. Ok also where the reader of stdout has gone (EPIPE): that is its right.
   Status finish();
 

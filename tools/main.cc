@@ -1,0 +1,114 @@
+// The program `stripepack`: parses the command line, runs a command, prints the final error.
+
+#include <fcntl.h>
+#include <oneapi/tbb/global_control.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <string_view>
+
+#include "base/text.h"
+#include "commands/command.h"
+#include "commands/options.h"
+#include "ui/signals.h"
+#include "ui/ui.h"
+#include "ui/version.h"
+
+namespace spk {
+namespace {
+
+// A descriptor that was closed by the caller would be taken by the first file that is opened, and
+// messages would be written into that. Opened the wrong way round, so that using it still fails.
+void occupy_standard_descriptors() {
+  for (const int fd : {0, 1, 2}) {
+    if (fcntl(fd, F_GETFD) == -1) (void)open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+  }
+}
+
+// For errors that come before the parser knows: was --json typed?
+bool json_typed(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--") return false;
+    if (word == "--json") return true;
+  }
+  return false;
+}
+
+uint32_t typed_jobs(const CLI::App& sub) {
+  const CLI::Option* option = sub.get_option_no_throw("--jobs");
+  return option != nullptr && option->count() > 0 ? option->as<uint32_t>() : 0;
+}
+
+int usage_error(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv, Ui& ui) {
+  std::string name;
+  for (const CLI::App* sub : app.get_subcommands()) name = sub->get_name();
+  ui.set_command(name);
+  std::string message = error.what();
+  // The parser would only say that a subcommand is missing.
+  if (name.empty() && argc > 1 && argv[1][0] != '-') {
+    message = str_cat("there is no subcommand '", escape_bytes(argv[1]), "'");
+  }
+  return ui.fail(invalid_argument(message)
+                     .with_hint("see `stripepack " + (name.empty() ? "" : name + " ") + "--help`"),
+                 kExitUsage);
+}
+
+int run_chosen(std::vector<std::unique_ptr<Command>>& commands, const CLI::App& app, Ui& ui) {
+  for (const auto& command : commands) {
+    if (!command->chosen()) continue;
+    const CLI::App& sub = *app.get_subcommands().front();
+    ui.set_command(sub.get_name());
+    ui.set_json(sub.get_option_no_throw("--json") != nullptr && sub.count("--json") > 0);
+    const oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism,
+                                            resolve_jobs(typed_jobs(sub)));
+    const int code = command->run(ui);
+    const Status written = ui.finish();
+    return code == kExitDone && !written.ok() ? ui.fail(written) : code;
+  }
+  return ui.fail(internal_error("no subcommand was chosen"));
+}
+
+int run_program(int argc, char** argv, Ui& ui) {
+  ui.set_json(json_typed(argc, argv));
+  CLI::App app("Packs image datasets into stripe-aligned shards, proves, shows and extracts them.",
+               "stripepack");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text(), "Print version and build features, then exit");
+  app.get_formatter()->column_width(34);
+  auto commands = make_commands();
+  for (const auto& command : commands) command->add_to(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    (void)ui.write(app.help());
+    const Status written = ui.finish();
+    return written.ok() ? kExitDone : ui.fail(written);
+  } catch (const CLI::CallForVersion& version) {
+    (void)ui.out(version.what());
+    const Status written = ui.finish();
+    return written.ok() ? kExitDone : ui.fail(written);
+  } catch (const CLI::ParseError& error) {
+    return usage_error(error, app, argc, argv, ui);
+  }
+  return run_chosen(commands, app, ui);
+}
+
+}  // namespace
+}  // namespace spk
+
+int main(int argc, char** argv) {
+  spk::occupy_standard_descriptors();
+  spk::install_signal_handlers();
+  spk::Ui ui;
+  try {
+    return spk::run_program(argc, argv, ui);
+  } catch (const std::bad_alloc&) {
+    return ui.fail(spk::Status(spk::Code::kNoMemory, "out of memory"));
+  } catch (const std::exception& error) {
+    return ui.fail(spk::internal_error(std::string("unexpected: ") + error.what()));
+  } catch (...) {
+    return ui.fail(spk::internal_error("unexpected exception"));
+  }
+}
