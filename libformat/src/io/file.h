@@ -48,6 +48,9 @@ class File {
 
   // Fills INTO. Where the file ends before that: kDamaged, "file ends at X, Y bytes expected at Z".
   Status read_exact(uint64_t offset, MutableByteSpan into) const;
+  // The same for neighbours in the file, one after the other, in as few system calls as the kernel
+  // allows.
+  Status read_exact_v(uint64_t offset, std::span<const MutableByteSpan> pieces) const;
   // As many bytes as there are up to the end of the file; fewer than asked only at the end.
   Result<uint64_t> read_some(uint64_t offset, MutableByteSpan into) const;
 

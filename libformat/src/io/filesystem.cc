@@ -16,9 +16,9 @@ namespace spk {
 namespace {
 
 struct Known {
+  const char* name;
   uint32_t magic;
   FileSystemKind kind;
-  const char* name;
   bool network;
 };
 
@@ -26,32 +26,32 @@ constexpr uint32_t kFuseMagic = 0x65735546;
 
 // From the file systems' own headers and linux/magic.h.
 constexpr Known kKnown[] = {
-    {0x0BD00BD0, FileSystemKind::kLustre, "lustre", true},
-    {0x19830326, FileSystemKind::kBeegfs, "beegfs", true},
-    {0x47504653, FileSystemKind::kGpfs, "gpfs", true},
-    {0x00C36400, FileSystemKind::kCephfs, "cephfs", true},
-    {0xAAD7AAEA, FileSystemKind::kPanfs, "panfs", true},
-    {0x20030528, FileSystemKind::kOrangefs, "orangefs", true},
-    {0x00006969, FileSystemKind::kNfs, "nfs", true},
-    {0xFF534D42, FileSystemKind::kCifs, "cifs", true},
-    {0xFE534D42, FileSystemKind::kCifs, "smb2", true},
-    {0x0000517B, FileSystemKind::kCifs, "smb", true},
-    {0x5346414F, FileSystemKind::kAfs, "afs", true},
-    {0x01021997, FileSystemKind::k9p, "9p", true},
-    {0x7461636F, FileSystemKind::kOcfs2, "ocfs2", true},
-    {0x01161970, FileSystemKind::kGfs2, "gfs2", true},
-    {kFuseMagic, FileSystemKind::kFuse, "fuse", true},
-    {0x0000EF53, FileSystemKind::kExt, "ext4", false},
-    {0x58465342, FileSystemKind::kXfs, "xfs", false},
-    {0x9123683E, FileSystemKind::kBtrfs, "btrfs", false},
-    {0x2FC12FC1, FileSystemKind::kZfs, "zfs", false},
-    {0xF2F52010, FileSystemKind::kF2fs, "f2fs", false},
-    {0xCA451A4E, FileSystemKind::kBcachefs, "bcachefs", false},
-    {0x01021994, FileSystemKind::kTmpfs, "tmpfs", false},
-    {0x858458F6, FileSystemKind::kTmpfs, "ramfs", false},
-    {0x794C7630, FileSystemKind::kOverlay, "overlay", false},
-    {0x73717368, FileSystemKind::kSquashfs, "squashfs", false},
-    {0x00009FA0, FileSystemKind::kProc, "proc", false},
+    {"lustre", 0x0BD00BD0, FileSystemKind::kLustre, true},
+    {"beegfs", 0x19830326, FileSystemKind::kBeegfs, true},
+    {"gpfs", 0x47504653, FileSystemKind::kGpfs, true},
+    {"cephfs", 0x00C36400, FileSystemKind::kCephfs, true},
+    {"panfs", 0xAAD7AAEA, FileSystemKind::kPanfs, true},
+    {"orangefs", 0x20030528, FileSystemKind::kOrangefs, true},
+    {"nfs", 0x00006969, FileSystemKind::kNfs, true},
+    {"cifs", 0xFF534D42, FileSystemKind::kCifs, true},
+    {"smb2", 0xFE534D42, FileSystemKind::kCifs, true},
+    {"smb", 0x0000517B, FileSystemKind::kCifs, true},
+    {"afs", 0x5346414F, FileSystemKind::kAfs, true},
+    {"9p", 0x01021997, FileSystemKind::k9p, true},
+    {"ocfs2", 0x7461636F, FileSystemKind::kOcfs2, true},
+    {"gfs2", 0x01161970, FileSystemKind::kGfs2, true},
+    {"fuse", kFuseMagic, FileSystemKind::kFuse, true},
+    {"ext4", 0x0000EF53, FileSystemKind::kExt, false},
+    {"xfs", 0x58465342, FileSystemKind::kXfs, false},
+    {"btrfs", 0x9123683E, FileSystemKind::kBtrfs, false},
+    {"zfs", 0x2FC12FC1, FileSystemKind::kZfs, false},
+    {"f2fs", 0xF2F52010, FileSystemKind::kF2fs, false},
+    {"bcachefs", 0xCA451A4E, FileSystemKind::kBcachefs, false},
+    {"tmpfs", 0x01021994, FileSystemKind::kTmpfs, false},
+    {"ramfs", 0x858458F6, FileSystemKind::kTmpfs, false},
+    {"overlay", 0x794C7630, FileSystemKind::kOverlay, false},
+    {"squashfs", 0x73717368, FileSystemKind::kSquashfs, false},
+    {"proc", 0x00009FA0, FileSystemKind::kProc, false},
 };
 
 constexpr uint64_t kMaxMountinfoBytes = 4u << 20;

@@ -34,10 +34,11 @@ class PerProcess {
     const pid_t pid = ::getpid();
     Slot* found = slot_.load(std::memory_order_acquire);
     if (found != nullptr && found->pid == pid) return *found->value;
-    auto fresh = std::make_unique<Slot>(Slot{pid, make(), found});
-    if (slot_.compare_exchange_strong(found, fresh.get(), std::memory_order_acq_rel)) {
-      return *fresh.release()->value;
+    Slot* const fresh = new Slot{pid, make(), found};
+    if (slot_.compare_exchange_strong(found, fresh, std::memory_order_acq_rel)) {
+      return *fresh->value;
     }
+    delete fresh;
     return *found->value;  // another thread of this process was faster
   }
 
