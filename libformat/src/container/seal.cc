@@ -143,7 +143,30 @@ class PendingFile {
   std::string temporary_;
 };
 
+Status write_rejects_of(const Directory& dir, const std::vector<ShardRow>& shards) {
+  SPK_ASSIGN(PendingFile file, PendingFile::create(dir, kRejectsName));
+  std::string text = rejects_header();
+  uint64_t written = 0;
+  for (uint32_t shard = 0; shard < shards.size(); ++shard) {
+    if (shards[shard].reject_count != 0) {
+      SPK_ASSIGN(const LoadedFooter footer, load_footer(dir, shard));
+      SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
+      SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
+      for (const RejectRow& row : rows) append_reject(text, row);
+    }
+    SPK_TRY(file.file().write_all(written, as_bytes(text)));
+    written += text.size();
+    text.clear();
+  }
+  return file.publish();
+}
+
 }  // namespace
+
+Status write_rejects(const Directory& dir) {
+  SPK_ASSIGN(const Gathered all, gather(dir));
+  return write_rejects_of(dir, all.rows);
+}
 
 Result<LoadedFooter> load_footer(const Directory& dir, uint32_t shard) {
   const std::string name = shard_file_name(shard);
@@ -178,7 +201,6 @@ Result<SealSummary> seal_pack(const Directory& dir) {
       plan_index(all.rows, all.fields.size(), all.classes.size(), all.settings.size());
 
   SPK_ASSIGN(PendingFile index, PendingFile::create(dir, kIndexName));
-  SPK_ASSIGN(PendingFile rejects, PendingFile::create(dir, kRejectsName));
   BlockWriter body(index.file(), plan.head_bytes);
   SPK_TRY(body.append(encode_shard_rows(all.rows)));
   const std::vector<uint8_t>* schema_parts[] = {&all.fields, &all.classes, &all.settings};
@@ -197,20 +219,6 @@ Result<SealSummary> seal_pack(const Directory& dir) {
   }
   SPK_TRY(body.pad_to(plan.file_bytes));
   SPK_TRY(body.flush());
-
-  std::string text = rejects_header();
-  uint64_t rejects_bytes = 0;
-  for (uint32_t shard = 0; shard < all.rows.size(); ++shard) {
-    if (all.rows[shard].reject_count != 0) {
-      SPK_ASSIGN(const LoadedFooter footer, load_footer(dir, shard));
-      SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
-      SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
-      for (const RejectRow& row : rows) append_reject(text, row);
-    }
-    SPK_TRY(rejects.file().write_all(rejects_bytes, as_bytes(text)));
-    rejects_bytes += text.size();
-    text.clear();
-  }
 
   SealSummary summary;
   IndexHeader& header = summary.header;
@@ -234,7 +242,7 @@ Result<SealSummary> seal_pack(const Directory& dir) {
   const std::vector<uint8_t> head = encode_index_head(header, identity, plan, body.checksums());
   SPK_TRY(index.file().write_all(0, head));
   SPK_TRY(index.publish());
-  SPK_TRY(rejects.publish());
+  SPK_TRY(write_rejects_of(dir, all.rows));
 
   SPK_ASSIGN(const Schema decoded_schema, decode_schema(all.fields, all.classes));
   SPK_ASSIGN(const Settings settings, decode_settings(all.settings));

@@ -20,6 +20,9 @@ struct SealSummary {
 // names a shard that is missing, kMismatch one of another plan.
 Result<SealSummary> seal_pack(const Directory& dir);
 
+// Only rejects.tsv: for shards that are finished but not to be published yet.
+Status write_rejects(const Directory& dir);
+
 // The footer of one shard as seal and verify read it, held in memory.
 struct LoadedFooter {
   uint64_t file_bytes = 0;

@@ -1,0 +1,195 @@
+#include "commands/pack.h"
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "base/text.h"
+#include "commands/options.h"
+#include "commands/pack_report.h"
+#include "pipeline/dry_run.h"
+#include "pipeline/pack_run.h"
+#include "pipeline/sha256.h"
+#include "ui/signals.h"
+
+namespace spk {
+
+namespace {
+
+// The command line as typed, for run.json. Words with blanks are quoted for people.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  const std::string raw((std::istreambuf_iterator<char>(file)), {});
+  std::string text;
+  for (size_t begin = 0; begin < raw.size();) {
+    const size_t end = std::min(raw.find('\0', begin), raw.size());
+    const std::string word = raw.substr(begin, end - begin);
+    if (!text.empty()) text += ' ';
+    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&;|<>()*?") == word.npos;
+    text += plain ? word : "'" + word + "'";
+    begin = end + 1;
+  }
+  return text;
+}
+
+// What `pack` fails with when the trouble is in the source: never "not a pack".
+int pack_exit_code(const Status& status) {
+  const int code = exit_code_of(status);
+  return code == kExitNotAPack ? kExitFailed : code;
+}
+
+class PackCommand : public Command {
+ public:
+  void add_to(CLI::App& app) override;
+  bool chosen() const override { return sub_->parsed(); }
+  int run(Ui& ui) override;
+
+ private:
+  void add_geometry_options();
+  void add_source_options();
+  int run_dry(Ui& ui);
+
+  CLI::App* sub_ = nullptr;
+  PackOptions options_;
+  ProgressMode progress_ = ProgressMode::kAuto;
+  bool no_shuffle_ = false;
+  uint64_t expect_ = 0;
+};
+
+void PackCommand::add_to(CLI::App& app) {
+  sub_ = app.add_subcommand("pack", "Pack a folder or list of pictures");
+  sub_->add_option("SRC", options_.source, "Folder (first level = class) or list of pictures")
+      ->required();
+  sub_->add_option("OUT", options_.output, "Directory to make; built in OUT.partial first")
+      ->required();
+  add_source_options();
+  add_geometry_options();
+  add_jobs_option(*sub_, &options_.jobs);
+  sub_->add_option("--io-threads", options_.io_threads,
+                   "Threads that wait for the source's files; default 4 for each job, at least 16")
+      ->check(CLI::Range(1, 4096));
+  add_size_option(*sub_, "--memory", &options_.memory_bytes,
+                  "Memory to use at most; default 512MiB");
+  sub_->add_option("--max-rejects", options_.max_rejects,
+                   "Publish although so many samples were rejected; default 0");
+  sub_->add_flag("--dry-run", options_.dry_run, "Tell what would be done; write nothing");
+  sub_->add_flag("--force", options_.force, "Replace the pack at OUT; the old one is kept aside");
+  sub_->add_flag("--restart", options_.restart, "Throw away what an unfinished run left");
+  sub_->add_flag("--sha256", options_.sha256, "Write SHA256SUMS into the pack");
+  sub_->add_option("--report", options_.report, "Write a JSON report to this file");
+  add_json_option(*sub_);
+  add_progress_option(*sub_, &progress_);
+  sub_->footer("Memory: --memory bounds read-ahead, samples that wait for their chunk, and the "
+               "index of the shards in work.\nThe same command line again continues a run that was "
+               "stopped, and says \"complete\" when there is nothing to do.");
+}
+
+void PackCommand::add_source_options() {
+  sub_->add_option("--source", options_.source_kind, "What SRC is; recognised by itself")
+      ->check(CLI::IsMember({"folder", "manifest"}));
+  sub_->add_option("--root", options_.root, "List: paths are relative to this; default its folder");
+  const std::map<std::string, LabelMode> labels = {{"auto", LabelMode::kAuto},
+                                                   {"int", LabelMode::kInt},
+                                                   {"float", LabelMode::kFloat},
+                                                   {"none", LabelMode::kNone}};
+  sub_->add_option("--labels", options_.labels, "auto, int, float or none; default auto")
+      ->transform(CLI::Transformer(labels))
+      ->check(CLI::IsMember(labels))
+      ->option_text("KIND");
+  const std::map<std::string, SplitMode> splits = {{"auto", SplitMode::kAuto},
+                                                   {"none", SplitMode::kNone}};
+  sub_->add_option("--splits", options_.splits,
+                   "auto: folders train, val, test ... become packs of their own; none: classes")
+      ->transform(CLI::Transformer(splits))
+      ->check(CLI::IsMember(splits))
+      ->option_text("auto|none");
+  const std::map<std::string, CheckMode> checks = {{"none", CheckMode::kNone},
+                                                   {"structure", CheckMode::kStructure},
+                                                   {"decode", CheckMode::kDecode}};
+  sub_->add_option("--check", options_.check,
+                   "structure (default): nothing cut gets in; decode: every pixel; none: trust")
+      ->transform(CLI::Transformer(checks))
+      ->check(CLI::IsMember(checks))
+      ->option_text("MODE");
+  sub_->add_option("--max-pixels", options_.max_pixels,
+                   "Reject pictures with more pixels; default 178956970");
+  sub_->add_option("--expect", expect_, "Refuse unless the source lists so many samples");
+}
+
+void PackCommand::add_geometry_options() {
+  add_size_option(*sub_, "--chunk-size", &options_.chunk_bytes,
+                  "Chunk size, a power of two from 64KiB to 64MiB; chosen from the data");
+  CLI::Option* shard_size =
+      add_size_option(*sub_, "--shard-size", &options_.shard_bytes, "Shard size; default 1GiB");
+  sub_->add_option("--shards", options_.shard_count, "Number of shards instead of their size")
+      ->check(CLI::Range(1, 1 << 20))
+      ->excludes(shard_size);
+  sub_->add_option("--seed", options_.seed, "Seed of the shuffle; default 0");
+  const std::map<std::string, ShuffleMode> shuffles = {{"auto", ShuffleMode::kAuto},
+                                                       {"full", ShuffleMode::kFull},
+                                                       {"blocks", ShuffleMode::kBlocks},
+                                                       {"none", ShuffleMode::kNone}};
+  CLI::Option* shuffle =
+      sub_->add_option("--shuffle", options_.shuffle,
+                       "auto (default): full, but none for val and test; blocks: for large, cold "
+                       "sources; none")
+          ->transform(CLI::Transformer(shuffles))
+          ->check(CLI::IsMember(shuffles))
+          ->option_text("MODE");
+  sub_->add_flag("--no-shuffle", no_shuffle_, "Keep the source's order")->excludes(shuffle);
+}
+
+int PackCommand::run_dry(Ui& ui) {
+  auto report = dry_run(options_);
+  if (!report.ok()) return ui.fail(report.status(), pack_exit_code(report.status()));
+  if (ui.json_mode()) {
+    (void)ui.json(to_json(*report));
+  } else {
+    (void)ui.write(to_text(*report));
+  }
+  return kExitDone;
+}
+
+int PackCommand::run(Ui& ui) {
+  options_.jobs = resolve_jobs(options_.jobs);
+  if (no_shuffle_) options_.shuffle = ShuffleMode::kNone;
+  if (sub_->count("--expect") > 0) options_.expect = expect_;
+  if (options_.sha256 && !sha256_available()) {
+    return ui.fail(unsupported("this build has no libcrypto, which --sha256 needs"), kExitUsage);
+  }
+  if (options_.dry_run) return run_dry(ui);
+
+  Progress progress(ui, progress_);
+  PackObserver observer;
+  observer.stage = [&](const std::string& name, uint64_t samples, uint64_t bytes) {
+    StageTotals totals;
+    totals.samples = samples;
+    totals.bytes = bytes;
+    progress.stage(name, totals);
+  };
+  observer.advanced = [&](uint64_t samples, uint64_t bytes, uint64_t rejects) {
+    progress.add(samples, bytes);
+    if (rejects != 0) progress.add_rejects(rejects);
+  };
+  auto outcome = run_pack(options_, command_line(), cancel_flag(), observer);
+  progress.finish();
+  if (!outcome.ok()) {
+    if (outcome.status().code() == Code::kCancelled) {
+      return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
+    }
+    return ui.fail(outcome.status(), pack_exit_code(outcome.status()));
+  }
+  if (!options_.report.empty()) {
+    const Status written = write_report(options_, *outcome);
+    if (!written.ok()) return ui.fail(written);
+  }
+  show_outcome(ui, options_, *outcome);
+  return outcome->end == PackEnd::kNotPublished ? kExitRejects : kExitDone;
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_pack_command() { return std::make_unique<PackCommand>(); }
+
+}  // namespace spk

@@ -1,0 +1,162 @@
+#include "commands/pack_report.h"
+
+#include "base/json.h"
+#include "base/text.h"
+#include "io/atomic_file.h"
+#include "pipeline/claim.h"
+
+namespace spk {
+
+namespace {
+
+const char* end_name(PackEnd end) {
+  switch (end) {
+    case PackEnd::kPublished: return "published";
+    case PackEnd::kComplete: return "complete";
+    case PackEnd::kNotPublished: return "not_published";
+  }
+  return "unknown";
+}
+
+void write_outcome(JsonWriter& json, const PackOptions& options, const PackOutcome& outcome) {
+  json.member("result", end_name(outcome.end));
+  json.member_bytes("out", options.output);
+  json.member("seconds", outcome.seconds);
+  json.member("rejects", outcome.rejects);
+  json.member("max_rejects", options.max_rejects);
+  json.key("packs").begin_array();
+  for (const SplitOutcome& split : outcome.splits) {
+    json.begin_object();
+    json.member_bytes("split", split.split);
+    json.member("plan_id", split.plan.plan_id.to_hex());
+    if (outcome.end == PackEnd::kPublished) json.member("content_id", split.content_id.to_hex());
+    json.member("listed", split.plan.sample_count);
+    json.member("chunk_bytes", split.plan.geometry.chunk_bytes);
+    json.member("shards", split.plan.geometry.shard_count);
+    if (outcome.end != PackEnd::kComplete) {
+      json.member("samples", split.build.samples).member("rejects", split.build.rejects);
+      json.member("payload_bytes", split.build.payload_bytes);
+      json.member("shard_bytes", split.build.shard_bytes);
+      json.member("shards_found_complete", split.build.shards_found_complete);
+      json.member("samples_kept", split.build.kept_samples);
+    }
+    json.end_object();
+  }
+  json.end_array();
+  json.member("classes", static_cast<uint64_t>(outcome.listing.classes.size()));
+  json.key("ignored").begin_object();
+  for (const auto& [why, count] : outcome.listing.ignored) json.member(why, count);
+  json.end_object();
+  json.key("reject_reasons").begin_object();
+  for (const auto& [reason, count] : outcome.reject_reasons) {
+    json.member(escape_bytes(reason), count);
+  }
+  json.end_object();
+  json.key("warnings").begin_object();
+  for (const auto& [kind, found] : outcome.warnings.kinds()) {
+    json.key(escape_bytes(kind)).begin_object().member("count", found.count);
+    json.key("examples").begin_array();
+    for (const std::string& example : found.examples) json.value(example);
+    json.end_array().end_object();
+  }
+  json.end_object();
+  if (!outcome.old_pack.empty()) json.member_bytes("old_pack", outcome.old_pack);
+}
+
+std::string rejects_path(const PackOptions& options, const SplitOutcome& split) {
+  return str_cat(options.output, ".partial/", split.split, split.split.empty() ? "" : "/",
+                 "rejects.tsv");
+}
+
+void show_split(Ui& ui, const PackOutcome& outcome, const SplitOutcome& split) {
+  const BuildResult& build = split.build;
+  std::string line = split.split.empty() ? "packed " : str_cat(split.split, ": packed ");
+  line += str_cat(format_count(build.samples), " samples, ", format_size(build.payload_bytes),
+                  ", into ", split.plan.geometry.shard_count,
+                  split.plan.geometry.shard_count == 1 ? " shard" : " shards", " of ",
+                  format_size(split.plan.geometry.chunk_bytes), " chunks");
+  if (build.shard_bytes > build.payload_bytes && build.shard_bytes != 0) {
+    const double share = 100.0 * static_cast<double>(build.shard_bytes - build.payload_bytes) /
+                         static_cast<double>(build.shard_bytes);
+    line += str_cat("; ", format_fixed(share, 1), " % tables and padding");
+  }
+  (void)ui.out(line);
+  if (build.shards_found_complete != 0 || build.kept_samples != 0) {
+    (void)ui.out(str_cat("  continued: ", build.shards_found_complete, " shards and ",
+                         format_count(build.kept_samples),
+                         " samples were there from an earlier run"));
+  }
+  if (outcome.end == PackEnd::kPublished) {
+    (void)ui.out(str_cat("  content id ", split.content_id.to_hex()));
+  }
+}
+
+void show_counts(Ui& ui, const PackOutcome& outcome) {
+  for (const auto& [why, count] : outcome.listing.ignored) {
+    (void)ui.out(str_cat("  ignored: ", format_count(count), " x ", escape_bytes(why)));
+  }
+  for (const auto& [reason, count] : outcome.reject_reasons) {
+    (void)ui.out(str_cat("  rejected: ", format_count(count), " x ", escape_bytes(reason)));
+  }
+  for (const auto& [kind, found] : outcome.warnings.kinds()) {
+    std::string line = str_cat("  warning: ", format_count(found.count), " x ", escape_bytes(kind));
+    if (!found.examples.empty()) line += str_cat(" (", found.examples.front(), ")");
+    (void)ui.out(line);
+  }
+}
+
+}  // namespace
+
+void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome) {
+  if (ui.json_mode()) {
+    JsonWriter json = json_line("pack");
+    write_outcome(json, options, outcome);
+    (void)ui.json(json.end_object());
+    return;
+  }
+  if (outcome.end == PackEnd::kComplete) {
+    (void)ui.out(str_cat("complete: ", escape_bytes(options.output),
+                         " is what this command line makes; nothing to do"));
+    return;
+  }
+  uint64_t bytes = 0;
+  for (const SplitOutcome& split : outcome.splits) {
+    show_split(ui, outcome, split);
+    bytes += split.build.payload_bytes;
+  }
+  show_counts(ui, outcome);
+  const double mib_per_s =
+      outcome.seconds > 0 ? static_cast<double>(bytes) / 1048576 / outcome.seconds : 0;
+  if (outcome.end == PackEnd::kNotPublished) {
+    (void)ui.out(str_cat("not published: ", format_count(outcome.rejects),
+                         " samples were rejected, --max-rejects allows ",
+                         format_count(options.max_rejects)));
+    for (const SplitOutcome& split : outcome.splits) {
+      if (split.build.rejects == 0) continue;
+      (void)ui.out(str_cat("  each by name and reason: ", escape_bytes(rejects_path(options, split))));
+    }
+    (void)ui.out(str_cat("  to publish without them, repeat the command with --max-rejects ",
+                         outcome.rejects));
+    return;
+  }
+  if (!outcome.old_pack.empty()) {
+    (void)ui.out(str_cat("  the pack that was there is now ", escape_bytes(outcome.old_pack),
+                         "; remove it when nobody reads it any more"));
+  }
+  (void)ui.out(str_cat("published ", escape_bytes(options.output), " in ",
+                       format_fixed(outcome.seconds, 1), " s (", format_fixed(mib_per_s, 0),
+                       " MiB/s)"));
+}
+
+Status write_report(const PackOptions& options, const PackOutcome& outcome) {
+  JsonWriter json(2);
+  json.begin_object();
+  json.member("type", "pack").member("v", 1);
+  write_outcome(json, options, outcome);
+  json.end_object();
+  SPK_ASSIGN(const OutputPlace place, split_output(options.report));
+  SPK_ASSIGN(const Directory dir, Directory::open(place.parent));
+  return write_file_atomically(dir, place.name, as_bytes(json.text() + "\n"));
+}
+
+}  // namespace spk

@@ -1,0 +1,118 @@
+#include "pipeline/build.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "base/checked.h"
+#include "base/text.h"
+
+namespace spk {
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+// The program itself, stacks, and what the libraries take.
+constexpr uint64_t kFixedBytes = 48 * kMiB;
+// A shard's part of the index in memory: columns, the footer made of them, and what a resumed shard
+// keeps of its samples. Keys come on top.
+constexpr uint64_t kIndexBytesPerSample = 260;
+constexpr uint64_t kLeastPayloadBytes = 4 * kMiB;
+constexpr uint32_t kMostShardsAtOnce = 8;
+constexpr uint32_t kLeastIoThreads = 16;
+constexpr uint32_t kMostIoThreads = 128;
+
+struct MemoryShare {
+  uint32_t shards_at_once = 1;
+  uint64_t payload_bytes = 0;  // a shard
+};
+
+Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& options, uint32_t jobs) {
+  const uint64_t samples = divide_up(std::max<uint64_t>(info.sample_count, 1),
+                                     info.geometry.shard_count);
+  const uint64_t index_bytes = samples * kIndexBytesPerSample;
+  const uint64_t need = kFixedBytes + index_bytes + kLeastPayloadBytes;
+  if (options.memory_bytes < need) {
+    return invalid_argument(str_cat("--memory ", format_size(options.memory_bytes),
+                                    " is too small: shards of ", samples, " samples need ",
+                                    format_size(need)))
+        .with_hint("allow more --memory or use more --shards");
+  }
+  MemoryShare share;
+  const uint64_t rest = options.memory_bytes - kFixedBytes;
+  uint64_t at_once = std::min<uint64_t>({jobs, kMostShardsAtOnce, info.geometry.shard_count});
+  // Two shards at a time let one write its end to disk while the other goes on, but each needs room
+  // to read ahead.
+  while (at_once > 1 && rest / at_once < index_bytes + 16 * kLeastPayloadBytes) --at_once;
+  share.shards_at_once = static_cast<uint32_t>(std::max<uint64_t>(at_once, 1));
+  share.payload_bytes = rest / share.shards_at_once - index_bytes;
+  return share;
+}
+
+}  // namespace
+
+Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
+                               const Source& source, const PackOptions& options,
+                               BuildShared& shared) {
+  const PlanInfo& info = plan.info();
+  BuildResult result;
+  result.jobs = std::max<uint32_t>(options.jobs, 1);
+  result.io_threads = options.io_threads != 0
+                          ? options.io_threads
+                          : std::clamp(4 * result.jobs, kLeastIoThreads, kMostIoThreads);
+  SPK_ASSIGN(const MemoryShare memory, share_memory(info, options, result.jobs));
+
+  const PackSchema schema = make_pack_schema(info);
+  tbb::task_arena arena(static_cast<int>(result.jobs), result.jobs);
+  ShardJob job;
+  job.memory_bytes = memory.payload_bytes;
+  job.group_bytes = std::clamp(memory.payload_bytes / 128, kMiB / 16, kMiB);
+  const uint64_t in_memory_limit = std::max(job.group_bytes, memory.payload_bytes / 16);
+  BufferPool buffers(job.group_bytes, memory.payload_bytes / job.group_bytes);
+  const Preparer preparer(source, schema, options, arena, buffers, in_memory_limit);
+  IoPool io(result.io_threads);
+  job.dir = &dir;
+  job.attempt = attempt;
+  job.plan = &plan;
+  job.preparer = &preparer;
+  job.io = &io;
+  job.shared = &shared;
+
+  const uint32_t shard_count = info.geometry.shard_count;
+  std::atomic<uint32_t> next_shard{0};
+  std::mutex mutex;
+  Status first_error;
+  uint32_t first_error_shard = UINT32_MAX;
+  const auto work = [&] {
+    for (;;) {
+      const uint32_t shard = next_shard.fetch_add(1);
+      if (shard >= shard_count || shared.stopping()) return;
+      Result<ShardResult> built = build_shard(job, shard);
+      const std::lock_guard lock(mutex);
+      if (!built.ok()) {
+        const bool only_stopped = built.status().code() == Code::kCancelled;
+        if (!only_stopped) shared.stop = true;
+        if (first_error.ok() || (!only_stopped && shard < first_error_shard) ||
+            first_error.code() == Code::kCancelled) {
+          first_error_shard = shard;
+          first_error = std::move(built).status();
+        }
+        return;
+      }
+      result.samples += built->samples;
+      result.rejects += built->rejects;
+      result.payload_bytes += built->payload_bytes;
+      result.shard_bytes += built->file_bytes;
+      result.shards_found_complete += built->was_complete ? 1 : 0;
+      result.kept_samples += built->kept_samples;
+    }
+  };
+  std::vector<std::thread> workers;
+  for (uint32_t i = 1; i < memory.shards_at_once; ++i) workers.emplace_back(work);
+  work();
+  for (std::thread& worker : workers) worker.join();
+  if (!first_error.ok()) return first_error;
+  if (shared.stopping()) return Status(Code::kCancelled, "stopped");
+  return result;
+}
+
+}  // namespace spk

@@ -1,0 +1,26 @@
+// Builds all shards of a planned pack that are not finished yet: several at a time, sharing the I/O
+// threads, the CPU arena and the memory.
+#pragma once
+
+#include "pipeline/shard_build.h"
+
+namespace spk {
+
+struct BuildResult {
+  uint64_t samples = 0;
+  uint64_t rejects = 0;
+  uint64_t payload_bytes = 0;
+  uint64_t shard_bytes = 0;
+  uint32_t shards_found_complete = 0;
+  uint64_t kept_samples = 0;  // in shards that an earlier run had begun
+  uint32_t jobs = 0;
+  uint32_t io_threads = 0;
+};
+
+// `dir` is the pack's unfinished directory. The first error is that of the lowest shard that failed.
+// kInvalidArgument names --memory where it is too small for the plan.
+Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
+                               const Source& source, const PackOptions& options,
+                               BuildShared& shared);
+
+}  // namespace spk

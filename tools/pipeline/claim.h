@@ -1,0 +1,59 @@
+// The claim on OUT: a pack is built in OUT.partial, which belongs to one run at a time.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "io/directory.h"
+
+namespace spk {
+
+// OUT split into the folder that it stands in and its name there.
+struct OutputPlace {
+  std::string parent;  // "." where OUT has no slash
+  std::string name;
+  std::string partial_name() const { return name + ".partial"; }
+};
+// kInvalidArgument for "", "/", "." and "..". Trailing slashes do not matter.
+Result<OutputPlace> split_output(const std::string& output);
+
+class Claim {
+ public:
+  // Makes OUT.partial, or joins what an earlier run left there. kBusy where another live process of
+  // this machine holds it (told by a lock on the directory that ends with its process; where the
+  // file system has no locks, two runs at once waste work but do no harm: each writes under its own
+  // names, and what they rename is the same). kNotFound where OUT's folder is missing.
+  static Result<Claim> take(const OutputPlace& place);
+  Claim(Claim&&) = default;
+  Claim& operator=(Claim&&) = default;
+  // A claim that made its directory and leaves nothing in it removes it again.
+  ~Claim();
+
+  const Directory& parent() const { return parent_; }
+  const Directory& partial() const { return partial_; }
+  bool made() const { return made_; }  // this run made it; otherwise it joined
+  const OutputPlace& place() const { return place_; }
+  // Unique among runs: for temporary names.
+  const std::string& attempt() const { return attempt_; }
+  // Removes everything in OUT.partial.
+  Status clear() const;
+  // Renames OUT.partial to OUT. An empty directory OUT is replaced; anything else is kExists.
+  Status publish();
+
+ private:
+  Claim() = default;
+  OutputPlace place_;
+  Directory parent_;
+  Directory partial_;
+  std::string attempt_;
+  bool made_ = false;
+  bool published_ = false;
+};
+
+// "host" and "user" for run.json and messages; "unknown" where the system does not say.
+std::string host_name();
+std::string user_name();
+// "2026-11-30T12:34:56Z"
+std::string utc_now();
+
+}  // namespace spk

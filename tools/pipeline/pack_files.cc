@@ -1,0 +1,169 @@
+#include "pipeline/pack_files.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "container/pack.h"
+#include "io/atomic_file.h"
+#include "io/filesystem.h"
+#include "pipeline/sha256.h"
+#include "ui/version.h"
+
+namespace spk {
+
+namespace {
+
+constexpr std::string_view kSha256Name = "SHA256SUMS";
+
+Result<bool> is_pack_directory(const Directory& dir) { return dir.exists(kManifestName); }
+
+std::string settings_difference(const Settings& before, const Settings& now) {
+  std::string text;
+  const auto find = [](const Settings& settings, const std::string& key) -> const std::string* {
+    for (const auto& [name, value] : settings) {
+      if (name == key) return &value;
+    }
+    return nullptr;
+  };
+  for (const auto& [key, value] : now) {
+    const std::string* old = find(before, key);
+    if (old != nullptr && *old == value) continue;
+    if (!text.empty()) text += "; ";
+    text += str_cat(key, ": ", old == nullptr ? "unset" : escape_bytes(*old), " before, ",
+                    escape_bytes(value), " now");
+  }
+  return text;
+}
+
+Status write_layout(const Directory& dir, const SealSummary& sealed) {
+  const FileSystemInfo fs = detect_filesystem(dir.fd());
+  JsonWriter json(2);
+  json.begin_object();
+  json.member("chunk_bytes", uint64_t{1} << sealed.header.chunk_bytes_log2);
+  json.member("file_system", fs.name);
+  json.member("asked", "directory default");
+  json.key("shards").begin_array().end_array();
+  json.end_object();
+  return write_file_atomically(dir, kLayoutName, as_bytes(json.text() + "\n"));
+}
+
+Status write_run(const Directory& dir, const PackOptions& options,
+                 const std::string& command_line) {
+  JsonWriter json(2);
+  json.begin_object();
+  json.member("program", str_cat("stripepack ", program_version()));
+  json.member("finished", utc_now());
+  json.member_bytes("host", host_name());
+  json.member_bytes("user", user_name());
+  json.member_bytes("command", command_line);
+  json.member_bytes("source", options.source);
+  json.member("jobs", options.jobs);
+  json.end_object();
+  return write_file_atomically(dir, kRunName, as_bytes(json.text() + "\n"));
+}
+
+Status write_sha256_sums(const Directory& dir, const SealSummary& sealed) {
+  std::vector<std::string> names = {std::string(kIndexName), std::string(kManifestName),
+                                    std::string(kRejectsName)};
+  for (uint32_t shard = 0; shard < sealed.header.shard_count; ++shard) {
+    names.push_back(shard_file_name(shard));
+  }
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) {
+    SPK_ASSIGN(const std::string digest, sha256_of_file(dir, name));
+    text += str_cat(digest, "  ", name, "\n");
+  }
+  return write_file_atomically(dir, kSha256Name, as_bytes(text));
+}
+
+}  // namespace
+
+Result<OutputKind> classify_output(const Directory& parent, const std::string& name) {
+  auto opened = Directory::open(parent.path_of(name));
+  if (!opened.ok()) {
+    if (opened.status().code() == Code::kNotThisFormat) return OutputKind::kForeign;
+    return std::move(opened).status();
+  }
+  SPK_ASSIGN(const bool pack, is_pack_directory(*opened));
+  if (pack) return OutputKind::kPack;
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, opened->list());
+  if (entries.empty()) return OutputKind::kEmptyDirectory;
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.type != EntryType::kDirectory) return OutputKind::kForeign;
+    SPK_ASSIGN(const Directory inner, Directory::open_at(*opened, entry.name));
+    SPK_ASSIGN(const bool split, is_pack_directory(inner));
+    if (!split) return OutputKind::kForeign;
+  }
+  return OutputKind::kPack;
+}
+
+Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place) {
+  struct stat source = {};
+  if (stat(options.source.c_str(), &source) != 0 || !S_ISDIR(source.st_mode)) return {};
+  // Walk up from OUT's folder to the root; by inode, so that links and .. cannot deceive.
+  std::string up = place.parent;
+  for (int depth = 0; depth < 4096; ++depth) {
+    struct stat here = {};
+    if (stat(up.c_str(), &here) != 0) return {};
+    if (here.st_dev == source.st_dev && here.st_ino == source.st_ino) {
+      return invalid_argument("OUT lies inside SRC, which is never written into")
+          .at_path(options.output)
+          .with_hint("choose an OUT outside of SRC");
+    }
+    struct stat above = {};
+    up += "/..";
+    if (stat(up.c_str(), &above) != 0) return {};
+    if (above.st_dev == here.st_dev && above.st_ino == here.st_ino) return {};
+  }
+  return {};
+}
+
+Status describe_published_difference(const std::string& output,
+                                     const std::vector<SplitOutcome>& splits,
+                                     std::string* difference) {
+  const auto add = [&](const std::string& split, const std::string& text) {
+    if (!difference->empty()) *difference += "; ";
+    if (!split.empty()) *difference += str_cat("split ", split, ": ");
+    *difference += text;
+  };
+  for (const SplitOutcome& split : splits) {
+    auto pack = Pack::open(split.split.empty() ? output : str_cat(output, "/", split.split));
+    if (!pack.ok()) {
+      const Code code = pack.status().code();
+      if (code != Code::kNotThisFormat && code != Code::kNotFound) return std::move(pack).status();
+      add(split.split, "no such pack before");
+      continue;
+    }
+    if ((*pack)->identity().plan_id == split.plan.plan_id) continue;
+    std::string text = settings_difference((*pack)->settings(), split.plan.settings);
+    const uint64_t before = (*pack)->sample_count() + (*pack)->index().header.reject_count;
+    if (before != split.plan.sample_count) {
+      if (!text.empty()) text += "; ";
+      text += str_cat(before, " samples before, ", split.plan.sample_count, " now");
+    }
+    if (text.empty()) text = "names, sizes or labels in the source changed";
+    add(split.split, text);
+  }
+  return {};
+}
+
+Status write_companion_files(const Directory& dir, const PackOptions& options,
+                             const std::string& command_line, const SealSummary& sealed) {
+  SPK_TRY(write_layout(dir, sealed));
+  SPK_TRY(write_run(dir, options, command_line));
+  if (options.sha256) SPK_TRY(write_sha256_sums(dir, sealed));
+  return {};
+}
+
+std::string most_frequent(const std::map<std::string, uint64_t>& counts) {
+  const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+    return a.second < b.second;
+  });
+  return most == counts.end() ? "" : str_cat(most->second, " x '", most->first, "'");
+}
+
+}  // namespace spk

@@ -1,0 +1,33 @@
+// What lies at OUT, and the files of a pack that tell of its making.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "container/seal.h"
+#include "pipeline/claim.h"
+#include "pipeline/pack_options.h"
+#include "pipeline/pack_run.h"
+
+namespace spk {
+
+enum class OutputKind { kEmptyDirectory, kPack, kForeign };
+// REQUIRES that `name` exists in `parent`. A folder of packs (splits) is a pack.
+Result<OutputKind> classify_output(const Directory& parent, const std::string& name);
+
+// SRC is never written into: kInvalidArgument where OUT would lie inside a source folder, or be it.
+Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place);
+
+// Empty where the published pack at `output` has the plans of `splits`; otherwise what differs.
+Status describe_published_difference(const std::string& output,
+                                     const std::vector<SplitOutcome>& splits,
+                                     std::string* difference);
+
+// layout.json, run.json and, with --sha256, SHA256SUMS: not part of the pack's identity.
+Status write_companion_files(const Directory& dir, const PackOptions& options,
+                             const std::string& command_line, const SealSummary& sealed);
+
+std::string most_frequent(const std::map<std::string, uint64_t>& counts);
+
+}  // namespace spk

@@ -1,0 +1,263 @@
+#include "pipeline/pack_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "base/text.h"
+#include "container/pack.h"
+#include "io/atomic_file.h"
+#include "pipeline/claim.h"
+#include "pipeline/pack_files.h"
+
+namespace spk {
+
+namespace {
+
+constexpr std::string_view kPlanName = "plan.spkp";
+// Where a rerun makes its plan, to compare it with the one that is there.
+constexpr std::string_view kReplanName = "replan";
+
+class PackRun {
+ public:
+  PackRun(const PackOptions& options, const std::string& command_line,
+          const std::atomic<bool>& cancel, const PackObserver& observer)
+      : options_(options), command_line_(command_line), observer_(observer) {
+    shared_.cancel = &cancel;
+    shared_.on_progress = observer.advanced;
+  }
+
+  Result<PackOutcome> run();
+
+ private:
+  Status refuse_foreign_output(const OutputPlace& place);
+  Status make_plans();
+  Status refuse_other_splits();
+  Status adopt_plans();
+  Status compare_with_published(bool* complete);
+  Status build();
+  Status publish();
+  Status move_old_aside();
+  // "OUT.partial/train/plan.spkp", relative to the working directory.
+  std::string plan_path(const std::string& base, const std::string& split) const;
+  Result<Directory> split_directory(const std::string& split) const;
+
+  const PackOptions& options_;
+  const std::string& command_line_;
+  const PackObserver& observer_;
+  std::unique_ptr<Source> source_;
+  std::optional<Claim> claim_;
+  BuildShared shared_;
+  PackOutcome outcome_;
+  bool output_is_pack_ = false;
+};
+
+std::string PackRun::plan_path(const std::string& base, const std::string& split) const {
+  return split.empty() ? str_cat(base, "/", kPlanName) : str_cat(base, "/", split, "/", kPlanName);
+}
+
+Result<Directory> PackRun::split_directory(const std::string& split) const {
+  if (split.empty()) return Directory::open(claim_->partial().path());
+  SPK_ASSIGN(const bool exists, claim_->partial().exists(split));
+  if (exists) return Directory::open_at(claim_->partial(), split);
+  return Directory::create_at(claim_->partial(), split);
+}
+
+// OUT may be absent, an empty directory, or (to be found complete, or replaced with --force) a
+// pack. Anything else is somebody's data.
+Status PackRun::refuse_foreign_output(const OutputPlace& place) {
+  SPK_ASSIGN(const Directory parent, Directory::open(place.parent));
+  SPK_ASSIGN(const bool exists, parent.exists(place.name));
+  if (!exists) return {};
+  auto kind = classify_output(parent, place.name);
+  if (!kind.ok()) return std::move(kind).status();
+  if (*kind == OutputKind::kForeign) {
+    return Status(Code::kExists, "OUT exists and is not a pack; it is left alone")
+        .at_path(parent.path_of(place.name))
+        .with_hint("choose another OUT");
+  }
+  output_is_pack_ = *kind == OutputKind::kPack;
+  return {};
+}
+
+Status PackRun::make_plans() {
+  if (observer_.stage) observer_.stage("listing", 0, 0);
+  const Directory& partial = claim_->partial();
+  SPK_TRY(partial.remove_tree(kReplanName));
+  SPK_ASSIGN(const Directory replan, Directory::create_at(partial, kReplanName));
+  auto planned = make_plan(options_, *source_, replan.path());
+  if (!planned.ok()) {
+    SPK_TRY(partial.remove_tree(kReplanName));
+    return std::move(planned).status();
+  }
+  outcome_.listing = std::move(planned->listing);
+  outcome_.warnings.merge(outcome_.listing.warnings);
+  for (PlannedSplit& split : planned->splits) {
+    SplitOutcome one;
+    one.split = split.info.split;
+    one.plan = std::move(split.info);
+    outcome_.splits.push_back(std::move(one));
+  }
+  return {};
+}
+
+// OUT is a pack already: it is complete if it was made by this very plan.
+Status PackRun::compare_with_published(bool* complete) {
+  const std::string output = str_cat(claim_->place().parent, "/", claim_->place().name);
+  std::string difference;
+  SPK_TRY(describe_published_difference(output, outcome_.splits, &difference));
+  *complete = difference.empty();
+  if (*complete) return {};
+  return Status(Code::kMismatch, "OUT is a pack of another plan: " + difference)
+      .at_path(output)
+      .with_hint("--force makes it anew and keeps the old one beside it");
+}
+
+// What an earlier run with other splits left must not end up beside this run's packs.
+Status PackRun::refuse_other_splits() {
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, claim_->partial().list());
+  for (const DirectoryEntry& entry : entries) {
+    const bool is_split = entry.type == EntryType::kDirectory && entry.name != kReplanName;
+    const bool is_plan = entry.name == kPlanName;
+    if (!is_split && !is_plan) continue;
+    const std::string name = is_plan ? "" : entry.name;
+    const bool known = std::any_of(outcome_.splits.begin(), outcome_.splits.end(),
+                                   [&](const SplitOutcome& split) { return split.split == name; });
+    if (!known) {
+      return Status(Code::kMismatch, "an unfinished run with other splits lies here")
+          .at_path(claim_->partial().path_of(entry.name))
+          .with_hint("repeat its command line to continue it, or throw it away with --restart");
+    }
+  }
+  return {};
+}
+
+// Takes the new plans for those of this run, or goes on with equal ones that an earlier run left.
+Status PackRun::adopt_plans() {
+  const std::string base = claim_->partial().path();
+  const std::string replan = str_cat(base, "/", kReplanName);
+  for (const SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const Directory dir, split_directory(split.split));
+    SPK_ASSIGN(const bool exists, dir.exists(kPlanName));
+    if (exists) {
+      const std::string old_path = plan_path(base, split.split);
+      SPK_ASSIGN(const std::string difference,
+                 describe_plan_difference(old_path, plan_path(replan, split.split)));
+      if (!difference.empty()) {
+        SPK_TRY(claim_->partial().remove_tree(kReplanName));
+        return Status(Code::kMismatch,
+                      "an unfinished run of another plan lies here: " + difference)
+            .at_path(base)
+            .with_hint("repeat its command line to continue it, or throw it away with --restart");
+      }
+      continue;
+    }
+    SPK_ASSIGN(const Directory replan_dir, Directory::open(replan));
+    if (split.split.empty()) {
+      SPK_TRY(replan_dir.rename_to(kPlanName, dir, kPlanName));
+    } else {
+      SPK_ASSIGN(const Directory from, Directory::open_at(replan_dir, split.split));
+      SPK_TRY(from.rename_to(kPlanName, dir, kPlanName));
+    }
+    SPK_TRY(dir.sync());
+  }
+  return claim_->partial().remove_tree(kReplanName);
+}
+
+Status PackRun::build() {
+  uint64_t samples = 0;
+  uint64_t bytes = 0;
+  for (const SplitOutcome& split : outcome_.splits) {
+    samples += split.plan.sample_count;
+    bytes += split.plan.total_bytes;
+  }
+  if (observer_.stage) observer_.stage("packing", samples, bytes);
+  uint64_t good = 0;
+  for (SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const std::unique_ptr<Plan> plan,
+               Plan::load(plan_path(claim_->partial().path(), split.split)));
+    SPK_ASSIGN(const Directory dir, split_directory(split.split));
+    SPK_ASSIGN(split.build, build_pack(dir, claim_->attempt(), *plan, *source_, options_, shared_));
+    outcome_.rejects += split.build.rejects;
+    good += split.build.samples;
+  }
+  outcome_.warnings.merge(shared_.warnings);
+  outcome_.reject_reasons = shared_.reject_reasons;
+  if (good == 0) {
+    return Status(Code::kDamaged, str_cat("all ", outcome_.rejects, " samples were rejected, most ",
+                                          "often: ", most_frequent(outcome_.reject_reasons)))
+        .at_path(options_.source)
+        .with_hint("nothing is left to publish; look at the source");
+  }
+  return {};
+}
+
+Status PackRun::move_old_aside() {
+  if (!output_is_pack_) return {};
+  const std::string aside = str_cat(claim_->place().name, ".old-", claim_->attempt());
+  SPK_TRY(claim_->parent().rename_no_replace(claim_->place().name, aside));
+  outcome_.old_pack = claim_->parent().path_of(aside);
+  return {};
+}
+
+Status PackRun::publish() {
+  if (observer_.stage) observer_.stage("sealing", 0, 0);
+  for (SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const Directory dir, split_directory(split.split));
+    SPK_ASSIGN(const SealSummary sealed, seal_pack(dir));
+    split.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
+    SPK_TRY(write_companion_files(dir, options_, command_line_, sealed));
+    // The plan has served. Without it, a run that is killed right here plans again, finds every
+    // shard finished and seals once more.
+    SPK_TRY(dir.unlink(kPlanName));
+    SPK_TRY(dir.sync());
+  }
+  SPK_TRY(move_old_aside());
+  return claim_->publish();
+}
+
+Result<PackOutcome> PackRun::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  SPK_ASSIGN(source_, open_source(options_));
+  SPK_ASSIGN(const OutputPlace place, split_output(options_.output));
+  SPK_TRY(refuse_output_in_source(options_, place));
+  SPK_TRY(refuse_foreign_output(place));
+  SPK_ASSIGN(claim_, Claim::take(place));
+  if (options_.restart) SPK_TRY(claim_->clear());
+  SPK_TRY(make_plans());
+  if (output_is_pack_ && !options_.force) {
+    bool complete = false;
+    Status status = compare_with_published(&complete);
+    if (complete || !status.ok()) {
+      SPK_TRY(claim_->partial().remove_tree(kReplanName));
+      if (!status.ok()) return status;
+      outcome_.end = PackEnd::kComplete;
+      return std::move(outcome_);
+    }
+  }
+  SPK_TRY(refuse_other_splits());
+  SPK_TRY(adopt_plans());
+  SPK_TRY(build());
+  if (outcome_.rejects > options_.max_rejects) {
+    for (const SplitOutcome& split : outcome_.splits) {
+      SPK_ASSIGN(const Directory dir, split_directory(split.split));
+      SPK_TRY(write_rejects(dir));
+    }
+    outcome_.end = PackEnd::kNotPublished;
+  } else {
+    SPK_TRY(publish());
+  }
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+  outcome_.seconds = taken.count();
+  return std::move(outcome_);
+}
+
+}  // namespace
+
+Result<PackOutcome> run_pack(const PackOptions& options, const std::string& command_line,
+                             const std::atomic<bool>& cancel, const PackObserver& observer) {
+  PackRun run(options, command_line, cancel, observer);
+  return run.run();
+}
+
+}  // namespace spk

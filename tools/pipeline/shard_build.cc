@@ -1,0 +1,375 @@
+#include "pipeline/shard_build.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "container/pack.h"
+#include "container/seal.h"
+
+namespace spk {
+
+namespace {
+
+// The run gives up when so many samples came first and none was good: the source is surely not what
+// the user thinks it is.
+constexpr uint64_t kHopelessSamples = 1000;
+
+std::string temporary_name(uint32_t shard, const std::string& attempt) {
+  return str_cat(shard_file_name(shard), ".", attempt, ".tmp");
+}
+
+// Temporary files of this shard that earlier attempts left, the longest first.
+Result<std::vector<std::string>> leftovers(const Directory& dir, uint32_t shard) {
+  const std::string prefix = shard_file_name(shard) + ".";
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, dir.list());
+  std::vector<std::pair<uint64_t, std::string>> found;
+  for (const DirectoryEntry& entry : entries) {
+    if (!entry.name.starts_with(prefix) || !entry.name.ends_with(".tmp")) continue;
+    auto info = dir.stat(entry.name);
+    if (info.ok()) found.emplace_back(info->size_bytes, entry.name);
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> names;
+  for (auto& [size, name] : found) names.push_back(std::move(name));
+  return names;
+}
+
+// A finished shard under its final name: its result, or nothing where it must be built.
+Result<std::optional<ShardResult>> finished_shard(const ShardJob& job, uint32_t shard) {
+  const PlanInfo& info = job.plan->info();
+  const std::string name = shard_file_name(shard);
+  SPK_ASSIGN(const bool exists, job.dir->exists(name));
+  if (!exists) return std::optional<ShardResult>();
+  auto footer = load_footer(*job.dir, shard);
+  if (!footer.ok()) {
+    const Code code = footer.status().code();
+    if (code != Code::kDamaged && code != Code::kNotThisFormat) return std::move(footer).status();
+    // It was renamed only after it was on disk, so somebody has damaged it since. Build it again.
+    SPK_TRY(job.dir->unlink(name));
+    return std::optional<ShardResult>();
+  }
+  const FooterHeader& header = footer->view.header();
+  if (Hash128{header.plan_id_low, header.plan_id_high} != info.plan_id || header.shard != shard ||
+      header.shard_count != info.geometry.shard_count) {
+    return Status(Code::kMismatch, "the shard belongs to another plan")
+        .at_path(job.dir->path_of(name))
+        .with_hint("start again with --restart");
+  }
+  ShardResult result;
+  result.samples = header.sample_count;
+  result.rejects = header.reject_count;
+  result.payload_bytes = header.payload_bytes;
+  result.file_bytes = footer->file_bytes;
+  result.was_complete = true;
+  if (header.reject_count != 0) {
+    SPK_ASSIGN(const ByteSpan part, footer->view.part(PartKind::kRejects));
+    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
+    const std::lock_guard lock(job.shared->mutex);
+    for (const RejectRow& row : rows) job.shared->reject_reasons[row.reason] += 1;
+  }
+  return std::optional<ShardResult>(result);
+}
+
+class ShardBuilder {
+ public:
+  ShardBuilder(const ShardJob& job, uint32_t shard, ShardWriter writer,
+               std::unique_ptr<PlanCursor> cursor)
+      : job_(job),
+        shard_(shard),
+        writer_(std::move(writer)),
+        cursor_(std::move(cursor)),
+        filler_(job.preparer->schema().schema, job.plan->info().geometry,
+                job.plan->info().shuffled) {}
+  ~ShardBuilder() { wait_for_all(); }
+
+  Result<ShardResult> run();
+  bool must_delete() const { return writer_.must_delete(); }
+
+ private:
+  // A sample between its preparation and its chunk.
+  struct Held {
+    SampleEntry entry;
+    std::shared_ptr<GroupBuffer> buffer;  // empty: its bytes are read again when it is placed
+    ByteSpan payload;
+    uint64_t bytes = 0;
+  };
+
+  void index_kept();
+  Result<bool> next_group();
+  Status submit_ahead();
+  std::shared_ptr<SampleGroup> wait_front();
+  void wait_for_all();
+  Status consume(SampleGroup& group);
+  Status drain();
+  Status write(FilledChunk chunk);
+
+  const ShardJob& job_;
+  const uint32_t shard_;
+  ShardWriter writer_;
+  std::unique_ptr<PlanCursor> cursor_;
+  ChunkFiller filler_;
+  std::vector<std::pair<uint64_t, uint64_t>> kept_by_ordinal_;  // ordinal, place in writer_.kept()
+  bool end_of_plan_ = false;
+  std::optional<SampleEntry> pushed_back_;  // read from the plan, too large for the last group
+
+  std::mutex mutex_;  // guards SampleGroup::done
+  std::condition_variable done_;
+  std::deque<std::shared_ptr<SampleGroup>> groups_;  // in plan order
+  uint64_t ahead_bytes_ = 0;
+
+  std::unordered_map<uint64_t, Held> held_;
+  uint64_t held_bytes_ = 0;
+  uint64_t next_item_ = 0;
+  std::vector<RejectRow> rejects_;
+};
+
+void ShardBuilder::index_kept() {
+  const std::vector<StoredSample>& kept = writer_.kept();
+  kept_by_ordinal_.reserve(kept.size());
+  for (size_t i = 0; i < kept.size(); ++i) kept_by_ordinal_.emplace_back(kept[i].ordinal, i);
+  std::sort(kept_by_ordinal_.begin(), kept_by_ordinal_.end());
+}
+
+// Gathers the next entries of the plan and hands them to the pool; false at the plan's end.
+Result<bool> ShardBuilder::next_group() {
+  auto group = std::make_shared<SampleGroup>();
+  bool reads = false;
+  while (group->samples.size() < 256) {
+    PreparedSample sample;
+    if (pushed_back_) {
+      sample.entry = std::move(*pushed_back_);
+      pushed_back_.reset();
+    } else {
+      SPK_ASSIGN(const bool more, cursor_->next(&sample.entry));
+      if (!more) {
+        end_of_plan_ = true;
+        break;
+      }
+    }
+    const auto kept = std::lower_bound(kept_by_ordinal_.begin(), kept_by_ordinal_.end(),
+                                       std::pair<uint64_t, uint64_t>(sample.entry.ordinal, 0));
+    if (kept != kept_by_ordinal_.end() && kept->first == sample.entry.ordinal) {
+      sample.kept = true;
+      sample.stored = writer_.kept()[kept->second];
+      group->samples.push_back(std::move(sample));
+      continue;
+    }
+    const bool in_memory = sample.entry.reject.empty() && job_.preparer->fits_memory(sample.entry);
+    const uint64_t bytes = in_memory ? Preparer::buffer_bytes(sample.entry) : 0;
+    if (reads && group->bytes + bytes > job_.group_bytes) {
+      pushed_back_ = std::move(sample.entry);
+      break;
+    }
+    reads = true;
+    group->bytes += bytes;
+    group->samples.push_back(std::move(sample));
+    if (!in_memory && group->samples.back().entry.reject.empty()) break;  // long work: alone
+  }
+  if (group->samples.empty()) return false;
+  ahead_bytes_ += group->bytes;
+  groups_.push_back(group);
+  if (!reads) {
+    group->done = true;
+    return true;
+  }
+  job_.io->submit([this, group] {
+    try {
+      if (job_.shared->stopping()) {
+        group->status = Status(Code::kCancelled, "stopped");
+      } else {
+        job_.preparer->prepare(*group);
+      }
+    } catch (const std::exception& error) {  // bad_alloc; nothing else is expected
+      group->status = Status(Code::kNoMemory, str_cat("cannot prepare samples: ", error.what()));
+    }
+    const std::lock_guard lock(mutex_);
+    group->done = true;
+    done_.notify_one();
+  });
+  return true;
+}
+
+Status ShardBuilder::submit_ahead() {
+  while (!end_of_plan_ && (groups_.empty() || ahead_bytes_ + job_.group_bytes <=
+                                                  job_.memory_bytes / 2)) {
+    SPK_ASSIGN(const bool more, next_group());
+    if (!more) break;
+    // Groups of kept samples cost no memory; do not run through the whole plan with them.
+    if (groups_.size() >= 1024) break;
+  }
+  return {};
+}
+
+std::shared_ptr<SampleGroup> ShardBuilder::wait_front() {
+  const std::shared_ptr<SampleGroup> group = groups_.front();
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return group->done; });
+  lock.unlock();
+  groups_.pop_front();
+  ahead_bytes_ -= group->bytes;
+  return group;
+}
+
+void ShardBuilder::wait_for_all() {
+  while (!groups_.empty()) wait_front();
+}
+
+Status ShardBuilder::consume(SampleGroup& group) {
+  BuildShared& shared = *job_.shared;
+  const bool hold = held_bytes_ + group.bytes <= job_.memory_bytes / 2;
+  uint64_t bytes = 0;
+  uint64_t rejected = 0;
+  for (PreparedSample& sample : group.samples) {
+    if (!sample.warnings.empty()) {
+      const std::lock_guard lock(shared.mutex);
+      for (const std::string& kind : sample.warnings) {
+        shared.warnings.add(kind, escape_bytes(sample.entry.key));
+      }
+    }
+    if (!sample.reject.empty()) {
+      rejected += 1;
+      rejects_.push_back({sample.entry.key, sample.entry.ordinal, sample.reject});
+      const std::lock_guard lock(shared.mutex);
+      shared.reject_reasons[sample.reject] += 1;
+      continue;
+    }
+    bytes += sample.entry.size_bytes;
+    const uint64_t item = next_item_++;
+    Held held;
+    held.entry = std::move(sample.entry);
+    if (sample.in_memory && hold) {
+      held.buffer = group.buffer;
+      held.payload = sample.payload;
+      held.bytes = sample.payload.size();
+      held_bytes_ += held.bytes;
+    }
+    held_.emplace(item, std::move(held));
+    filler_.push(item, std::move(sample.stored));
+    if (!filler_.wants_more()) SPK_TRY(drain());
+  }
+  shared.rejects += rejected;
+  const uint64_t accepted = shared.accepted += group.samples.size() - rejected;
+  const uint64_t done = shared.samples_done += group.samples.size();
+  if (shared.on_progress) shared.on_progress(group.samples.size(), bytes, rejected);
+  if (accepted == 0 && done >= kHopelessSamples) {
+    const std::lock_guard lock(shared.mutex);
+    const auto most = std::max_element(
+        shared.reject_reasons.begin(), shared.reject_reasons.end(),
+        [](const auto& a, const auto& b) { return a.second < b.second; });
+    return Status(Code::kDamaged, str_cat("the first ", done, " samples were all rejected, most as '",
+                                          most->first, "'"))
+        .with_hint("look at the source; --check none takes the bytes as they are");
+  }
+  return {};
+}
+
+Status ShardBuilder::drain() {
+  while (std::optional<FilledChunk> chunk = filler_.next()) {
+    SPK_TRY(write(std::move(*chunk)));
+  }
+  return {};
+}
+
+Status ShardBuilder::write(FilledChunk chunk) {
+  // Each sample of this pack has one blob.
+  std::vector<BlobSource> blobs(chunk.items.size());
+  std::vector<std::unique_ptr<SampleHandle>> handles(chunk.items.size());
+  const std::vector<uint64_t> items = chunk.items;
+  if (!writer_.next_is_kept()) {
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Held& held = held_.at(items[i]);
+      if (held.buffer || held.entry.size_bytes == 0) {
+        blobs[i].bytes = held.payload;
+        continue;
+      }
+      blobs[i].read = [&, i](uint64_t offset, MutableByteSpan into) -> Status {
+        if (!handles[i]) {
+          SPK_ASSIGN(handles[i], job_.preparer->source().open(held_.at(items[i]).entry));
+        }
+        SPK_TRY(handles[i]->read_at(offset, into));
+        if (offset + into.size() == handles[i]->size_bytes()) handles[i].reset();
+        return {};
+      };
+    }
+  }
+  SPK_TRY(writer_.add_chunk(std::move(chunk), blobs));
+  for (const uint64_t item : items) {
+    const auto held = held_.find(item);
+    held_bytes_ -= held->second.bytes;
+    held_.erase(held);
+  }
+  return {};
+}
+
+Result<ShardResult> ShardBuilder::run() {
+  index_kept();
+  ShardResult result;
+  result.kept_samples = writer_.kept().size();
+  for (;;) {
+    SPK_TRY(submit_ahead());
+    if (groups_.empty()) break;
+    if (job_.shared->stopping()) return Status(Code::kCancelled, "stopped");
+    const std::shared_ptr<SampleGroup> group = wait_front();
+    if (!group->status.ok()) return std::move(group->status);
+    SPK_TRY(consume(*group));
+  }
+  writer_.forget_kept();
+  filler_.finish();
+  SPK_TRY(drain());
+  SPK_TRY(writer_.finish(rejects_));
+  result.samples = writer_.sample_count();
+  result.rejects = rejects_.size();
+  result.payload_bytes = writer_.payload_bytes();
+  result.file_bytes = writer_.file_bytes();
+  return result;
+}
+
+Result<ShardWriter> open_writer(const ShardJob& job, uint32_t shard, const std::string& name,
+                                const ShardContext& context) {
+  SPK_ASSIGN(const std::vector<std::string> old_names, leftovers(*job.dir, shard));
+  if (old_names.empty()) return ShardWriter::create(*job.dir, name, context);
+  // Taking over is a rename: whoever still writes the file under its old name writes the same
+  // bytes to the same places, and its own rename will find nothing.
+  SPK_TRY(job.dir->rename(old_names[0], name));
+  for (size_t i = 1; i < old_names.size(); ++i) SPK_TRY(job.dir->unlink(old_names[i]));
+  return ShardWriter::resume(*job.dir, name, context);
+}
+
+}  // namespace
+
+Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard) {
+  SPK_ASSIGN(const std::optional<ShardResult> finished, finished_shard(job, shard));
+  if (finished) {
+    job.shared->samples_done += finished->samples + finished->rejects;
+    job.shared->accepted += finished->samples;
+    job.shared->rejects += finished->rejects;
+    if (job.shared->on_progress) {
+      job.shared->on_progress(finished->samples + finished->rejects, finished->payload_bytes,
+                              finished->rejects);
+    }
+    return *finished;
+  }
+  const PlanInfo& info = job.plan->info();
+  ShardContext context;
+  context.identity = make_pack_identity(info);
+  context.schema = job.preparer->schema().schema;
+  context.settings = info.settings;
+  context.shard = shard;
+  context.shard_count = info.geometry.shard_count;
+  context.positions = shard_positions(info.sample_count, info.geometry.shard_count, shard);
+
+  const std::string name = temporary_name(shard, job.attempt);
+  SPK_ASSIGN(ShardWriter writer, open_writer(job, shard, name, context));
+  SPK_ASSIGN(std::unique_ptr<PlanCursor> cursor, job.plan->shard(shard));
+  ShardBuilder builder(job, shard, std::move(writer), std::move(cursor));
+  Result<ShardResult> result = builder.run();
+  if (!result.ok()) {
+    if (builder.must_delete()) (void)job.dir->unlink(name);
+    return std::move(result).status().at_shard(shard);
+  }
+  SPK_TRY(job.dir->rename(name, shard_file_name(shard)));
+  return result;
+}
+
+}  // namespace spk
