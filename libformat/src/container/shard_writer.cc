@@ -123,6 +123,7 @@ Status ShardWriter::add_chunk(FilledChunk&& chunk, std::span<const BlobSource> b
   row.header_checksum = header.checksum;
   row.used_bytes = chunk.used_bytes;
   rows_.push_back(row);
+  sample_count_ += chunk.samples.size();
   for (const StoredSample& sample : chunk.samples) {
     columns_.append(sample, slot_offset(chunk.slot));
     for (size_t i = 0; i < sample.fields.size(); ++i) {
@@ -200,7 +201,7 @@ Status ShardWriter::finish(std::span<const RejectRow> rejects) {
   header.shard = context_.shard;
   header.shard_count = context_.shard_count;
   header.chunk_count = static_cast<uint32_t>(rows_.size());
-  header.sample_count = columns_.size();
+  header.sample_count = sample_count_;
   header.reject_count = rejects.size();
   header.payload_bytes = payload_bytes_;
   header.first_position = context_.positions.begin;
@@ -212,7 +213,7 @@ Status ShardWriter::finish(std::span<const RejectRow> rejects) {
   std::vector<uint64_t> checksums;
   checksums.reserve(rows_.size());
   for (const ChunkRow& row : rows_) checksums.push_back(row.header_checksum);
-  const Hash128 digest = shard_digest(checksums, columns_.size());
+  const Hash128 digest = shard_digest(checksums, sample_count_);
   header.digest_low = digest.low;
   header.digest_high = digest.high;
 

@@ -61,7 +61,7 @@ class ShardWriter {
   // True after a failed fsync or close: what is on disk is unknown.
   bool must_delete() const noexcept { return must_delete_; }
 
-  uint64_t sample_count() const noexcept { return columns_.size(); }
+  uint64_t sample_count() const noexcept { return sample_count_; }
   uint64_t payload_bytes() const noexcept { return payload_bytes_; }
   uint64_t file_bytes() const noexcept { return file_bytes_; }  // after finish()
 
@@ -84,6 +84,7 @@ class ShardWriter {
   std::vector<StoredSample> kept_;
   uint32_t kept_chunks_ = 0;
   std::vector<uint64_t> kept_checksums_;
+  uint64_t sample_count_ = 0;
   uint64_t payload_bytes_ = 0;
   uint64_t file_bytes_ = 0;
   bool must_delete_ = false;
