@@ -57,7 +57,8 @@ class Pack {
  public:
   // `path`: a pack's directory. kNotThisFormat where there is no manifest.json (unfinished packs
   // and other folders: the message tells which); a folder of splits names them in its hint.
-  static Result<std::shared_ptr<Pack>> open(const std::string& path, const OpenOptions& options = {});
+  static Result<std::shared_ptr<Pack>> open(const std::string& path,
+                                            const OpenOptions& options = {});
   virtual ~Pack() = default;
 
   virtual const std::string& path() const = 0;
@@ -84,6 +85,12 @@ class Pack {
   // Numeric values of one sample; empty where absent.
   virtual Result<std::vector<int64_t>> ints(uint64_t sample, uint16_t field) const = 0;
   virtual Result<std::vector<double>> floats(uint64_t sample, uint16_t field) const = 0;
+  // Numbers of `count` samples from `begin` on, of a field of fixed length: that many a sample go
+  // to `out`. An absent one gives zeros; `present`, where not null, gets 1 or 0 a sample.
+  virtual Status copy_ints(uint16_t field, uint64_t begin, uint64_t count, int64_t* out,
+                           uint8_t* present) const = 0;
+  virtual Status copy_floats(uint16_t field, uint64_t begin, uint64_t count, double* out,
+                             uint8_t* present) const = 0;
 
   // Reads one blob. `into` as in ReadItem; the result is the blob's size. An absent field is
   // kNotFound. Damage names shard, key and offset.
@@ -93,13 +100,21 @@ class Pack {
   virtual Status read_many(uint16_t field, std::span<ReadItem> items) const = 0;
   // Reads a whole chunk and compares its head with the index; blobs are checked where
   // check_checksums. The buffer must hold ChunkLocation::read_bytes.
+  // kDamaged does not mean that all of it is: each sample may be judged by check_blob().
   virtual Status read_chunk(uint64_t chunk, MutableByteSpan into) const = 0;
+  // Compares a blob's bytes with its checksum in the index. Damage is reported as by read().
+  virtual Status check_blob(uint64_t sample, uint16_t field, ByteSpan blob) const = 0;
 
   // Contiguous part `rank` of `world` equal parts: sizes differ by one at most.
   PositionRange part(uint32_t rank, uint32_t world) const {
     return shard_positions(sample_count(), world, rank);
   }
 };
+
+// Where a sample's blob lies in the bytes of its chunk, which read_chunk() filled. kDamaged where
+// the index places it elsewhere.
+Result<ByteSpan> blob_in_chunk(const ChunkLocation& chunk, const SampleLocation& blob,
+                               ByteSpan bytes);
 
 // "shard-00007.spks"
 std::string shard_file_name(uint32_t shard);

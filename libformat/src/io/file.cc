@@ -144,8 +144,7 @@ Status File::read_exact_v(uint64_t offset, std::span<const MutableByteSpan> piec
       batch[i] = {pieces[i].data(), pieces[i].size()};
       total += pieces[i].size();
     }
-    const ssize_t got =
-        ::preadv(fd_, batch, static_cast<int>(count), static_cast<off_t>(offset));
+    const ssize_t got = ::preadv(fd_, batch, static_cast<int>(count), static_cast<off_t>(offset));
     uint64_t done = got < 0 ? 0 : static_cast<uint64_t>(got);
     // Short counts and errors are rare: what is left is read piece by piece, with a full report.
     for (size_t i = 0; i < count; ++i) {
