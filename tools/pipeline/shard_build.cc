@@ -19,6 +19,9 @@ std::string temporary_name(uint32_t shard, const std::string& attempt) {
   return str_cat(shard_file_name(shard), ".", attempt, ".tmp");
 }
 
+// "corrupt scan" of "corrupt scan: restart marker ... at offset 1677": what is counted together.
+std::string reject_kind(const std::string& reason) { return reason.substr(0, reason.find(':')); }
+
 // Temporary files of this shard that earlier attempts left, the longest first.
 Result<std::vector<std::string>> leftovers(const Directory& dir, uint32_t shard) {
   const std::string prefix = shard_file_name(shard) + ".";
@@ -66,7 +69,7 @@ Result<std::optional<ShardResult>> finished_shard(const ShardJob& job, uint32_t 
     SPK_ASSIGN(const ByteSpan part, footer->view.part(PartKind::kRejects));
     SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
     const std::lock_guard lock(job.shared->mutex);
-    for (const RejectRow& row : rows) job.shared->reject_reasons[row.reason] += 1;
+    for (const RejectRow& row : rows) job.shared->reject_reasons[reject_kind(row.reason)] += 1;
   }
   return std::optional<ShardResult>(result);
 }
@@ -231,7 +234,7 @@ Status ShardBuilder::consume(SampleGroup& group) {
       rejected += 1;
       rejects_.push_back({sample.entry.key, sample.entry.ordinal, sample.reject});
       const std::lock_guard lock(shared.mutex);
-      shared.reject_reasons[sample.reject] += 1;
+      shared.reject_reasons[reject_kind(sample.reject)] += 1;
       continue;
     }
     bytes += sample.entry.size_bytes;

@@ -28,7 +28,7 @@ struct BuildShared {
   std::function<void(uint64_t samples, uint64_t bytes, uint64_t rejects)> on_progress;
   std::mutex mutex;  // guards what follows
   Warnings warnings;
-  std::map<std::string, uint64_t> reject_reasons;
+  std::map<std::string, uint64_t> reject_reasons;  // by kind: the reason up to its first colon
   bool stopping() const { return stop.load() || (cancel != nullptr && cancel->load()); }
 };
 
