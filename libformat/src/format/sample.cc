@@ -144,6 +144,9 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
              table.require(kNoField, Role::kOrdinal, ColumnType::kUnsigned, rows));
   SPK_ASSIGN(samples.flags_,
              table.optional(kNoField, Role::kSampleFlags, ColumnType::kUnsigned, rows));
+  if (samples.flags_ && samples.flags_->width != 1) {
+    return damaged(str_cat("sample flags have width ", samples.flags_->width, "; expected 1"));
+  }
   for (size_t i = 0; i < schema.fields.size(); ++i) {
     const auto number = static_cast<uint16_t>(i);
     FieldColumns columns;
@@ -187,9 +190,24 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
       return damaged(str_cat("values of field ", i, " have width ", columns.values.width,
                              "; expected ", float_width));
     }
+    // An absent value is stored as zeros (fixed length) or as nothing (ragged).
+    for (uint64_t row = 0; columns.present && row < rows; ++row) {
+      if (columns.present->unsigned_at(row) != 0) continue;
+      const auto [begin, end] = columns.value_range(row);
+      bool empty = columns.length != 0 || begin == end;
+      for (uint64_t at = begin; at < end; ++at) empty = empty && columns.values.unsigned_at(at) == 0;
+      if (!empty) {
+        return damaged(str_cat("row ", row, " has no value in field ", i, ", but numbers for it"));
+      }
+    }
     samples.fields_.push_back(columns);
   }
   return samples;
+}
+
+std::pair<uint64_t, uint64_t> SampleTable::FieldColumns::value_range(uint64_t row) const noexcept {
+  if (length != 0) return {row * length, (row + 1) * length};
+  return {row == 0 ? 0 : ends.unsigned_at(row - 1), ends.unsigned_at(row)};
 }
 
 StoredSample SampleTable::row(uint64_t row) const {
@@ -209,12 +227,7 @@ StoredSample SampleTable::row(uint64_t row) const {
       continue;
     }
     if (!field.present) continue;
-    uint64_t begin = row * columns.length;
-    uint64_t end = begin + columns.length;
-    if (columns.length == 0) {
-      begin = row == 0 ? 0 : columns.ends.unsigned_at(row - 1);
-      end = columns.ends.unsigned_at(row);
-    }
+    const auto [begin, end] = columns.value_range(row);
     field.first = static_cast<uint32_t>(sample.numbers.size());
     field.count = static_cast<uint32_t>(end - begin);
     for (uint64_t at = begin; at < end; ++at) {

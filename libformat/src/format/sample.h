@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -99,6 +100,8 @@ class SampleTable {
     std::optional<ColumnView> present;
     ColumnView offsets, bytes, checksums;
     ColumnView values, ends;
+    // Where the values of a row lie in `values`.
+    std::pair<uint64_t, uint64_t> value_range(uint64_t row) const noexcept;
   };
   uint64_t rows_ = 0;
   StringColumn keys_;
