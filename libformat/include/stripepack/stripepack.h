@@ -1,0 +1,276 @@
+/* stripepack: reading packs. The C interface, which everything else stands on.
+ *
+ * Results. Functions that can fail return SPK_OK or one of the codes below, and fill *err where err
+ * is not NULL; outputs are then untouched unless said otherwise. A failing call never ends the
+ * process, prints, or leaves anything half done.
+ *
+ * Memory. The caller owns every buffer that is filled; nothing is allocated for the caller to free
+ * but packs and iterators, each with its own close. Pointers that are given out belong to the pack
+ * (or the iterator) and live as long as it does, unless said otherwise. Names, keys and class names
+ * may hold any bytes, so that they come with a size; they are followed by a zero byte nevertheless.
+ *
+ * Threads. A pack never changes: any number of threads may use one at once. An iterator is for one
+ * thread at a time. No thread is started before the first spk_read_many that needs one, and after
+ * fork() a child goes on using the pack that its parent opened.
+ *
+ * Growth. Structs that begin with struct_size may get more members at their end: set struct_size to
+ * sizeof before each call, and programs built with an older header go on working. Other structs and
+ * all numbers are frozen.
+ */
+#ifndef STRIPEPACK_H_
+#define STRIPEPACK_H_
+
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define SPK_API __attribute__((visibility("default")))
+#else
+#define SPK_API
+#endif
+
+#ifdef __cplusplus
+#define SPK_NOEXCEPT noexcept
+extern "C" {
+#else
+#define SPK_NOEXCEPT
+#endif
+
+/* Of this header. spk_abi_version() is the library's: a program may run with any library whose
+ * number is not smaller. */
+#define SPK_ABI_VERSION 1u
+
+/* Codes. SPK_END is no error: an iterator has come to its end. */
+enum {
+  SPK_END = -1,
+  SPK_OK = 0,
+  SPK_INVALID_ARGUMENT = 1, /* the caller's fault: wrong option, number out of range */
+  SPK_NOT_THIS_FORMAT = 2,  /* not a pack */
+  SPK_UNSUPPORTED = 3,      /* a pack of a newer version, or a feature that is not built in */
+  SPK_DAMAGED = 4,          /* bytes contradict their checksum or each other */
+  SPK_IO = 5,               /* the operating system said no; os_errno says why */
+  SPK_NO_SPACE = 6,
+  SPK_NOT_FOUND = 7, /* no such file, key, field or value */
+  SPK_EXISTS = 8,
+  SPK_NO_MEMORY = 9,
+  SPK_CANCELLED = 10,
+  SPK_PARTIAL = 11, /* some items of a call failed; each has its own code */
+  SPK_BUSY = 12,
+  SPK_MISMATCH = 13,
+  SPK_INTERNAL = 14, /* a bug in stripepack */
+  SPK_DENIED = 15    /* no permission */
+};
+
+#define SPK_NO_SHARD UINT32_MAX
+#define SPK_NO_OFFSET UINT64_MAX
+
+/* What went wrong, in the caller's memory. 256 bytes. */
+typedef struct spk_error {
+  uint32_t struct_size; /* sizeof(spk_error) */
+  int32_t code;
+  int32_t os_errno;  /* 0 where the operating system had no part in it */
+  uint32_t shard;    /* number of the shard, or SPK_NO_SHARD */
+  uint64_t offset;   /* in the file that the message names, or SPK_NO_OFFSET */
+  char message[232]; /* UTF-8, ends with a zero byte: "PATH @OFFSET: what; what to do" */
+} spk_error;
+
+typedef struct spk_pack spk_pack;
+typedef struct spk_iter spk_iter;
+
+SPK_API uint32_t spk_abi_version(void) SPK_NOEXCEPT;
+SPK_API const char* spk_version_string(void) SPK_NOEXCEPT;    /* "0.1.0" */
+SPK_API const char* spk_code_name(int32_t code) SPK_NOEXCEPT; /* "damaged"; never NULL */
+
+/* ---- Opening ----------------------------------------------------------------------------------
+ */
+
+enum {
+  SPK_ENGINE_AUTO = 0,  /* mmap on local file systems, a pool of threads on network ones */
+  SPK_ENGINE_PREAD = 1, /* pread in the calling thread */
+  SPK_ENGINE_POOL = 2,  /* pread by threads */
+  SPK_ENGINE_URING = 3, /* io_uring where it works, otherwise as POOL */
+  SPK_ENGINE_MMAP = 4 /* refused on network file systems. Who cuts a shard that is mapped kills the
+                         readers (SIGBUS); with the others they get SPK_DAMAGED */
+};
+
+typedef struct spk_open_options {
+  uint32_t struct_size;    /* sizeof(spk_open_options) */
+  uint32_t engine;         /* SPK_ENGINE_... */
+  uint32_t threads;        /* of a pool; 0: chosen */
+  uint32_t skip_checksums; /* not 0: bytes are not compared with their checksums when read */
+} spk_open_options;
+
+/* Opens the pack in the directory PATH. OPTIONS may be NULL. *OUT must be closed.
+ * SPK_NOT_FOUND, SPK_NOT_THIS_FORMAT (the message says what it is instead), SPK_UNSUPPORTED,
+ * SPK_DAMAGED. */
+SPK_API int32_t spk_open(const char* path, const spk_open_options* options, spk_pack** out,
+                         spk_error* err) SPK_NOEXCEPT;
+/* NULL is allowed. No call may be running on the pack; iterators are closed before. */
+SPK_API void spk_close(spk_pack* pack) SPK_NOEXCEPT;
+
+/* ---- What a pack is ---------------------------------------------------------------------------
+ */
+
+typedef struct spk_info {
+  uint32_t struct_size; /* sizeof(spk_info) */
+  uint32_t format_version;
+  uint64_t sample_count;
+  uint64_t reject_count; /* samples of the source that were not packed */
+  uint64_t chunk_count;
+  uint64_t chunk_bytes;
+  uint64_t payload_bytes; /* of all blobs */
+  uint32_t shard_count;
+  uint32_t field_count;
+  uint32_t class_count;
+  uint32_t setting_count;
+  char content_id[40]; /* 32 hex digits: names the content */
+  char plan_id[40];    /* 32 hex digits: names source and options */
+} spk_info;
+
+SPK_API int32_t spk_get_info(const spk_pack* pack, spk_info* out, spk_error* err) SPK_NOEXCEPT;
+
+enum { SPK_KIND_BLOB = 1, SPK_KIND_INT64 = 2, SPK_KIND_FLOAT32 = 3, SPK_KIND_FLOAT64 = 4 };
+
+typedef struct spk_field {
+  uint32_t struct_size; /* sizeof(spk_field) */
+  uint32_t kind;        /* SPK_KIND_... */
+  const char* name;     /* UTF-8 */
+  uint32_t length;      /* numeric: values a sample, 0 where it differs; blobs: 1 */
+  uint32_t reserved;
+} spk_field;
+
+/* Fields are numbered from 0. SPK_NOT_FOUND names the fields that there are. */
+SPK_API int32_t spk_field_find(const spk_pack* pack, const char* name, uint32_t* field,
+                               spk_error* err) SPK_NOEXCEPT;
+SPK_API int32_t spk_field_info(const spk_pack* pack, uint32_t field, spk_field* out,
+                               spk_error* err) SPK_NOEXCEPT;
+/* Name of label NUMBER. */
+SPK_API int32_t spk_class_name(const spk_pack* pack, uint64_t number, const char** name,
+                               uint64_t* size, spk_error* err) SPK_NOEXCEPT;
+/* How the pack was made: options and facts of the source, by name ... */
+SPK_API int32_t spk_get_setting(const spk_pack* pack, const char* name, const char** value,
+                                uint64_t* size, spk_error* err) SPK_NOEXCEPT;
+/* ... and by number, 0 .. setting_count - 1. NAME ends with a zero byte. */
+SPK_API int32_t spk_setting_at(const spk_pack* pack, uint32_t number, const char** name,
+                               const char** value, uint64_t* value_size,
+                               spk_error* err) SPK_NOEXCEPT;
+
+/* ---- Samples: numbered 0 .. sample_count - 1 in storage order ---------------------------------
+ */
+
+/* Copies the key and a zero byte into BUFFER of CAPACITY bytes; *SIZE is the key's size, and is set
+ * as well where CAPACITY is too small (SPK_INVALID_ARGUMENT). */
+SPK_API int32_t spk_sample_key(const spk_pack* pack, uint64_t sample, char* buffer,
+                               uint64_t capacity, uint64_t* size, spk_error* err) SPK_NOEXCEPT;
+/* The sample with this key. Looks through all keys. SPK_NOT_FOUND. */
+SPK_API int32_t spk_find_key(const spk_pack* pack, const char* key, uint64_t size, uint64_t* sample,
+                             spk_error* err) SPK_NOEXCEPT;
+
+/* Numbers of COUNT samples from BEGIN on, of a field of fixed length: OUT has room for COUNT x
+ * length. Where a sample has no value, zeros; PRESENT, where not NULL, gets 1 or 0 a sample. */
+SPK_API int32_t spk_get_ints(const spk_pack* pack, uint32_t field, uint64_t begin, uint64_t count,
+                             int64_t* out, uint8_t* present, spk_error* err) SPK_NOEXCEPT;
+SPK_API int32_t spk_get_floats(const spk_pack* pack, uint32_t field, uint64_t begin, uint64_t count,
+                               double* out, uint8_t* present, spk_error* err) SPK_NOEXCEPT;
+/* Numbers of one sample, of any length: *COUNT says how many there are, also where CAPACITY is too
+ * small (SPK_INVALID_ARGUMENT). 0 where the sample has no value. */
+SPK_API int32_t spk_get_sample_ints(const spk_pack* pack, uint32_t field, uint64_t sample,
+                                    int64_t* out, uint64_t capacity, uint64_t* count,
+                                    spk_error* err) SPK_NOEXCEPT;
+SPK_API int32_t spk_get_sample_floats(const spk_pack* pack, uint32_t field, uint64_t sample,
+                                      double* out, uint64_t capacity, uint64_t* count,
+                                      spk_error* err) SPK_NOEXCEPT;
+
+typedef struct spk_extent {
+  uint32_t shard;
+  uint32_t present; /* 0: the sample has no value in this field; the rest is 0 then */
+  uint64_t offset;  /* in the shard's file */
+  uint64_t size;
+  uint64_t checksum; /* XXH3-64 */
+} spk_extent;
+
+/* Where the blobs of COUNT samples lie. Stops at the first error. */
+SPK_API int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t* samples,
+                           uint64_t count, spk_extent* out, spk_error* err) SPK_NOEXCEPT;
+/* "shard-00007.spks" into BUFFER of CAPACITY bytes; 32 suffice. */
+SPK_API int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer,
+                               uint64_t capacity, spk_error* err) SPK_NOEXCEPT;
+
+/* Reads one blob into BUFFER of CAPACITY bytes. *SIZE is its size, and is set as well where
+ * CAPACITY is too small (SPK_INVALID_ARGUMENT). SPK_NOT_FOUND where the sample has none. */
+SPK_API int32_t spk_read(const spk_pack* pack, uint32_t field, uint64_t sample, void* buffer,
+                         uint64_t capacity, uint64_t* size, spk_error* err) SPK_NOEXCEPT;
+
+typedef struct spk_read_item {
+  uint64_t sample;   /* in */
+  void* buffer;      /* in */
+  uint64_t capacity; /* in: bytes in BUFFER */
+  uint64_t size;     /* out: of the blob, also where CAPACITY is too small */
+  int32_t code;      /* out: as from spk_read */
+  uint32_t reserved;
+} spk_read_item;
+
+/* Reads many blobs of one field in one call: sorted by place, neighbours together, many at a time.
+ * SPK_PARTIAL: some failed; each item has its code, and err tells of the first. */
+SPK_API int32_t spk_read_many(const spk_pack* pack, uint32_t field, spk_read_item* items,
+                              uint64_t count, spk_error* err) SPK_NOEXCEPT;
+
+/* ---- Parts: what one of many readers goes through ---------------------------------------------
+ */
+
+/* Part RANK of WORLD contiguous parts that differ by one sample at most: [*BEGIN, *END).
+ * Arithmetic; nobody need be asked. */
+SPK_API int32_t spk_part(const spk_pack* pack, uint64_t rank, uint64_t world, uint64_t* begin,
+                         uint64_t* end, spk_error* err) SPK_NOEXCEPT;
+
+/* Goes through that part in storage order by reading whole chunks. *OUT must be closed, before the
+ * pack is. */
+SPK_API int32_t spk_iter_open(const spk_pack* pack, uint64_t rank, uint64_t world, spk_iter** out,
+                              spk_error* err) SPK_NOEXCEPT;
+/* Goes to the next sample; SPK_END where there is none. Other codes are errors of the file system
+ * or of memory, and the next call tries the same sample again. */
+SPK_API int32_t spk_iter_next(spk_iter* iter, uint64_t* sample, spk_error* err) SPK_NOEXCEPT;
+/* A blob of the sample at which the iterator stands; valid until its next call of either function.
+ * SPK_NOT_FOUND where the sample has none. SPK_DAMAGED costs this sample alone: go on. */
+SPK_API int32_t spk_iter_blob(spk_iter* iter, uint32_t field, const void** data, uint64_t* size,
+                              spk_error* err) SPK_NOEXCEPT;
+/* NULL is allowed. */
+SPK_API void spk_iter_close(spk_iter* iter) SPK_NOEXCEPT;
+
+/* ---- Verifying --------------------------------------------------------------------------------
+ */
+
+enum {
+  SPK_VERIFY_QUICK = 0, /* names, sizes, footers, index, manifest */
+  SPK_VERIFY_FULL = 1   /* and every byte of every chunk */
+};
+
+typedef struct spk_damage {
+  uint32_t struct_size;
+  int32_t code;     /* SPK_DAMAGED, SPK_NOT_FOUND (missing), SPK_MISMATCH, SPK_IO, ... */
+  const char* kind; /* "file", "footer", "chunk", "padding", "sample", "index", ... */
+  const char* file; /* name within the pack */
+  const char* key;  /* of the sample, or empty; ends with a zero byte */
+  uint64_t key_size;
+  const char* what; /* UTF-8 */
+  uint32_t shard;   /* or SPK_NO_SHARD */
+  uint32_t reserved;
+  int64_t chunk;   /* number within the shard, or -1 */
+  uint64_t offset; /* in the file, or SPK_NO_OFFSET */
+  uint64_t samples_lost;
+} spk_damage;
+
+/* Called once for each damage, by one thread at a time. What it points to is gone afterwards. */
+typedef void (*spk_damage_fn)(const spk_damage* damage, void* user);
+
+/* Verifies the pack in the directory PATH, which need not be one that can be opened. THREADS 0: 1.
+ * SPK_OK: nothing is wrong; SPK_DAMAGED: something is, and CALLBACK (may be NULL) was told of it.
+ * *DAMAGES, where not NULL, is their number. Other codes: it could not be found out. */
+SPK_API int32_t spk_verify(const char* path, uint32_t level, uint32_t threads,
+                           spk_damage_fn callback, void* user, uint64_t* damages,
+                           spk_error* err) SPK_NOEXCEPT;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* STRIPEPACK_H_ */

@@ -1,0 +1,284 @@
+// stripepack for C++17 and newer: owners of what stripepack.h hands out, and nothing more.
+//
+// Each call that can fail comes twice: one that throws stripepack::Error, and one whose last
+// argument is an Error& that it fills instead, and which then yields an empty value. Where
+// exceptions are off only the latter are there.
+// Threads and lifetimes are as in stripepack.h.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "stripepack/stripepack.h"
+
+#if defined(__cpp_exceptions)
+#include <exception>
+#endif
+
+namespace stripepack {
+
+// What went wrong; false where nothing did.
+class Error
+#if defined(__cpp_exceptions)
+    : public std::exception
+#endif
+{
+ public:
+  Error() noexcept : raw_{sizeof(spk_error), SPK_OK, 0, SPK_NO_SHARD, SPK_NO_OFFSET, {}} {}
+  explicit operator bool() const noexcept { return raw_.code != SPK_OK; }
+  int code() const noexcept { return raw_.code; }
+  const char* code_name() const noexcept { return spk_code_name(raw_.code); }
+  int os_errno() const noexcept { return raw_.os_errno; }
+  std::uint32_t shard() const noexcept { return raw_.shard; }
+  std::uint64_t offset() const noexcept { return raw_.offset; }
+#if defined(__cpp_exceptions)
+  const char* what() const noexcept override { return raw_.message; }
+#else
+  const char* what() const noexcept { return raw_.message; }
+#endif
+  // For a call of the C interface.
+  spk_error* fill() noexcept {
+    *this = Error();
+    return &raw_;
+  }
+
+ private:
+  spk_error raw_;
+};
+
+namespace detail {
+#if defined(__cpp_exceptions)
+// Calls BODY with an Error and throws it where it is filled.
+template <typename Body>
+auto or_throw(Body&& body) {
+  Error error;
+  if constexpr (std::is_void_v<decltype(body(error))>) {
+    body(error);
+    if (error) throw error;
+  } else {
+    auto value = body(error);
+    if (error) throw error;
+    return value;
+  }
+}
+#endif
+struct ClosePack {
+  void operator()(spk_pack* pack) const noexcept { spk_close(pack); }
+};
+struct CloseIter {
+  void operator()(spk_iter* iter) const noexcept { spk_iter_close(iter); }
+};
+}  // namespace detail
+
+// One after the other, the samples of one part of a pack.
+class Iterator {
+ public:
+  Iterator() noexcept = default;
+  // False at the end, and where ERROR is filled.
+  bool next(Error& error) noexcept {
+    const int code = spk_iter_next(iter_.get(), &sample_, error.fill());
+    return code == SPK_OK;
+  }
+  std::uint64_t sample() const noexcept { return sample_; }
+  // Valid until the next call of blob() or next().
+  std::string_view blob(std::uint32_t field, Error& error) noexcept {
+    const void* data = nullptr;
+    std::uint64_t size = 0;
+    if (spk_iter_blob(iter_.get(), field, &data, &size, error.fill()) != SPK_OK) return {};
+    return {static_cast<const char*>(data), static_cast<std::size_t>(size)};
+  }
+#if defined(__cpp_exceptions)
+  bool next() {
+    return detail::or_throw([&](Error& error) { return next(error); });
+  }
+  std::string_view blob(std::uint32_t field) {
+    return detail::or_throw([&](Error& error) { return blob(field, error); });
+  }
+#endif
+
+ private:
+  friend class Pack;
+  std::unique_ptr<spk_iter, detail::CloseIter> iter_;
+  std::uint64_t sample_ = 0;
+};
+
+// As spk_open_options.
+struct Options {
+  std::uint32_t engine = SPK_ENGINE_AUTO;
+  std::uint32_t threads = 0;
+  bool skip_checksums = false;
+};
+
+class Pack {
+ public:
+  struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+  };
+
+  Pack() noexcept = default;  // none
+  explicit operator bool() const noexcept { return pack_ != nullptr; }
+  spk_pack* get() const noexcept { return pack_.get(); }
+
+  static Pack open(const std::string& path, const Options& options, Error& error) noexcept {
+    spk_open_options raw{sizeof(spk_open_options), options.engine, options.threads,
+                         options.skip_checksums ? 1u : 0u};
+    spk_pack* opened = nullptr;
+    Pack pack;
+    if (spk_open(path.c_str(), &raw, &opened, error.fill()) != SPK_OK) return pack;
+    pack.pack_.reset(opened);
+    return pack;
+  }
+
+  spk_info info() const noexcept {
+    spk_info info{};
+    info.struct_size = sizeof info;
+    spk_get_info(get(), &info, nullptr);
+    return info;
+  }
+  std::uint64_t size() const noexcept { return info().sample_count; }
+
+  std::uint32_t field(const char* name, Error& error) const noexcept {
+    std::uint32_t number = 0;
+    spk_field_find(get(), name, &number, error.fill());
+    return number;
+  }
+  std::string class_name(std::uint64_t number, Error& error) const {
+    const char* name = nullptr;
+    std::uint64_t size = 0;
+    if (spk_class_name(get(), number, &name, &size, error.fill()) != SPK_OK) return {};
+    return {name, static_cast<std::size_t>(size)};
+  }
+  std::string setting(const char* name, Error& error) const {
+    const char* value = nullptr;
+    std::uint64_t size = 0;
+    if (spk_get_setting(get(), name, &value, &size, error.fill()) != SPK_OK) return {};
+    return {value, static_cast<std::size_t>(size)};
+  }
+  std::string key(std::uint64_t sample, Error& error) const {
+    std::string key(256, '\0');
+    std::uint64_t size = 0;
+    int code = spk_sample_key(get(), sample, key.data(), key.size(), &size, error.fill());
+    if (code == SPK_INVALID_ARGUMENT && size >= key.size()) {
+      key.resize(static_cast<std::size_t>(size) + 1);
+      code = spk_sample_key(get(), sample, key.data(), key.size(), &size, error.fill());
+    }
+    key.resize(code == SPK_OK ? static_cast<std::size_t>(size) : 0);
+    return key;
+  }
+  std::uint64_t find_key(std::string_view key, Error& error) const noexcept {
+    std::uint64_t sample = 0;
+    spk_find_key(get(), key.data(), key.size(), &sample, error.fill());
+    return sample;
+  }
+  // Numbers of the samples in RANGE, of a field of fixed length.
+  std::vector<std::int64_t> ints(std::uint32_t field, Range range, Error& error) const {
+    std::vector<std::int64_t> values(room_for(field, range));
+    const int code = spk_get_ints(get(), field, range.begin, range.end - range.begin, values.data(),
+                                  nullptr, error.fill());
+    if (code != SPK_OK) values.clear();
+    return values;
+  }
+  std::vector<double> floats(std::uint32_t field, Range range, Error& error) const {
+    std::vector<double> values(room_for(field, range));
+    const int code = spk_get_floats(get(), field, range.begin, range.end - range.begin,
+                                    values.data(), nullptr, error.fill());
+    if (code != SPK_OK) values.clear();
+    return values;
+  }
+  spk_extent locate(std::uint32_t field, std::uint64_t sample, Error& error) const noexcept {
+    spk_extent extent{};
+    spk_locate(get(), field, &sample, 1, &extent, error.fill());
+    return extent;
+  }
+  std::vector<std::uint8_t> read(std::uint32_t field, std::uint64_t sample, Error& error) const {
+    const spk_extent extent = locate(field, sample, error);
+    if (error) return {};
+    std::vector<std::uint8_t> blob(static_cast<std::size_t>(extent.size));
+    const int code =
+        spk_read(get(), field, sample, blob.data(), blob.size(), nullptr, error.fill());
+    if (code != SPK_OK) blob.clear();
+    return blob;
+  }
+  // SPK_PARTIAL fills ERROR, too; each item has its own code.
+  void read_many(std::uint32_t field, std::vector<spk_read_item>& items,
+                 Error& error) const noexcept {
+    spk_read_many(get(), field, items.data(), items.size(), error.fill());
+  }
+  Range part(std::uint64_t rank, std::uint64_t world, Error& error) const noexcept {
+    Range range;
+    spk_part(get(), rank, world, &range.begin, &range.end, error.fill());
+    return range;
+  }
+  // The pack must outlive it.
+  Iterator iterate(std::uint64_t rank, std::uint64_t world, Error& error) const noexcept {
+    spk_iter* opened = nullptr;
+    Iterator iterator;
+    if (spk_iter_open(get(), rank, world, &opened, error.fill()) == SPK_OK) {
+      iterator.iter_.reset(opened);
+    }
+    return iterator;
+  }
+
+#if defined(__cpp_exceptions)
+  static Pack open(const std::string& path, const Options& options = Options()) {
+    return detail::or_throw([&](Error& error) { return open(path, options, error); });
+  }
+  std::uint32_t field(const char* name) const {
+    return detail::or_throw([&](Error& error) { return field(name, error); });
+  }
+  std::string class_name(std::uint64_t number) const {
+    return detail::or_throw([&](Error& error) { return class_name(number, error); });
+  }
+  std::string setting(const char* name) const {
+    return detail::or_throw([&](Error& error) { return setting(name, error); });
+  }
+  std::string key(std::uint64_t sample) const {
+    return detail::or_throw([&](Error& error) { return key(sample, error); });
+  }
+  std::uint64_t find_key(std::string_view wanted) const {
+    return detail::or_throw([&](Error& error) { return find_key(wanted, error); });
+  }
+  std::vector<std::int64_t> ints(std::uint32_t field, Range range) const {
+    return detail::or_throw([&](Error& error) { return ints(field, range, error); });
+  }
+  std::vector<double> floats(std::uint32_t field, Range range) const {
+    return detail::or_throw([&](Error& error) { return floats(field, range, error); });
+  }
+  spk_extent locate(std::uint32_t field, std::uint64_t sample) const {
+    return detail::or_throw([&](Error& error) { return locate(field, sample, error); });
+  }
+  std::vector<std::uint8_t> read(std::uint32_t field, std::uint64_t sample) const {
+    return detail::or_throw([&](Error& error) { return read(field, sample, error); });
+  }
+  void read_many(std::uint32_t field, std::vector<spk_read_item>& items) const {
+    detail::or_throw([&](Error& error) { read_many(field, items, error); });
+  }
+  Range part(std::uint64_t rank, std::uint64_t world) const {
+    return detail::or_throw([&](Error& error) { return part(rank, world, error); });
+  }
+  Iterator iterate(std::uint64_t rank, std::uint64_t world) const {
+    return detail::or_throw([&](Error& error) { return iterate(rank, world, error); });
+  }
+#endif
+
+ private:
+  // No room where RANGE or the field is no good: the call that follows says so.
+  std::size_t room_for(std::uint32_t field, Range range) const noexcept {
+    spk_field known{};
+    known.struct_size = sizeof known;
+    if (range.end > size() || range.begin > range.end) return 0;
+    if (spk_field_info(get(), field, &known, nullptr) != SPK_OK) return 0;
+    return static_cast<std::size_t>((range.end - range.begin) * known.length);
+  }
+
+  std::unique_ptr<spk_pack, detail::ClosePack> pack_;
+};
+
+}  // namespace stripepack

@@ -1,0 +1,180 @@
+// Samples: keys, numbers, places, bytes.
+#include <vector>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "capi/guard.h"
+
+using spk::guard;
+using spk::invalid_argument;
+using spk::need;
+using spk::Status;
+
+static_assert(sizeof(spk_extent) == 32);
+static_assert(sizeof(spk_read_item) == 40);
+
+namespace {
+
+spk::MutableByteSpan bytes_of(void* buffer, uint64_t capacity) {
+  return {static_cast<uint8_t*>(buffer), capacity};
+}
+
+// The numbers of one sample, copied to the caller.
+template <typename T>
+Status copy_sample_numbers(spk::Result<std::vector<T>> numbers, T* out, uint64_t capacity,
+                           uint64_t* count) {
+  SPK_TRY(numbers.status());
+  SPK_TRY(need(count, "count"));
+  *count = numbers->size();
+  if (numbers->empty()) return {};
+  if (numbers->size() > capacity) {
+    return invalid_argument(
+        spk::str_cat("room for ", capacity, " numbers, but the sample has ", numbers->size()));
+  }
+  SPK_TRY(need(out, "out"));
+  std::memcpy(out, numbers->data(), numbers->size() * sizeof(T));
+  return {};
+}
+
+}  // namespace
+
+int32_t spk_sample_key(const spk_pack* pack, uint64_t sample, char* buffer, uint64_t capacity,
+                       uint64_t* size, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    SPK_ASSIGN(const std::string key, pack->pack->key(sample));
+    if (size != nullptr) *size = key.size();
+    if (capacity <= key.size()) {
+      return invalid_argument(spk::str_cat("room for ", capacity, " bytes, but the key takes ",
+                                           key.size() + 1, " with its zero byte"));
+    }
+    SPK_TRY(need(buffer, "buffer"));
+    std::memcpy(buffer, key.c_str(), key.size() + 1);
+    return {};
+  });
+}
+
+int32_t spk_find_key(const spk_pack* pack, const char* key, uint64_t size, uint64_t* sample,
+                     spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    SPK_TRY(need(key, "key"));
+    SPK_TRY(need(sample, "sample"));
+    SPK_ASSIGN(*sample, pack->pack->find_key({key, size}));
+    return {};
+  });
+}
+
+int32_t spk_get_ints(const spk_pack* pack, uint32_t field, uint64_t begin, uint64_t count,
+                     int64_t* out, uint8_t* present, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    if (count != 0) SPK_TRY(need(out, "out"));
+    return pack->pack->copy_ints(spk::field_number(field), begin, count, out, present);
+  });
+}
+
+int32_t spk_get_floats(const spk_pack* pack, uint32_t field, uint64_t begin, uint64_t count,
+                       double* out, uint8_t* present, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    if (count != 0) SPK_TRY(need(out, "out"));
+    return pack->pack->copy_floats(spk::field_number(field), begin, count, out, present);
+  });
+}
+
+int32_t spk_get_sample_ints(const spk_pack* pack, uint32_t field, uint64_t sample, int64_t* out,
+                            uint64_t capacity, uint64_t* count, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    return copy_sample_numbers(pack->pack->ints(sample, spk::field_number(field)), out, capacity,
+                               count);
+  });
+}
+
+int32_t spk_get_sample_floats(const spk_pack* pack, uint32_t field, uint64_t sample, double* out,
+                              uint64_t capacity, uint64_t* count, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    return copy_sample_numbers(pack->pack->floats(sample, spk::field_number(field)), out, capacity,
+                               count);
+  });
+}
+
+int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t* samples, uint64_t count,
+                   spk_extent* out, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    if (count == 0) return {};
+    SPK_TRY(need(samples, "samples"));
+    SPK_TRY(need(out, "out"));
+    for (uint64_t i = 0; i < count; ++i) {
+      SPK_ASSIGN(const spk::SampleLocation location,
+                 pack->pack->locate(samples[i], spk::field_number(field)));
+      out[i] = {};
+      if (!location.present) continue;
+      out[i] = {location.shard, 1, location.offset, location.bytes, location.checksum};
+    }
+    return {};
+  });
+}
+
+int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer, uint64_t capacity,
+                       spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    SPK_TRY(need(buffer, "buffer"));
+    if (shard >= pack->pack->shards().size()) {
+      return invalid_argument(spk::str_cat("shard ", shard, " of ", pack->pack->shards().size()));
+    }
+    const std::string name = spk::shard_file_name(shard);
+    if (capacity <= name.size()) {
+      return invalid_argument(spk::str_cat("room for ", capacity, " bytes, but the name takes ",
+                                           name.size() + 1, " with its zero byte"));
+    }
+    std::memcpy(buffer, name.c_str(), name.size() + 1);
+    return {};
+  });
+}
+
+int32_t spk_read(const spk_pack* pack, uint32_t field, uint64_t sample, void* buffer,
+                 uint64_t capacity, uint64_t* size, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    if (capacity != 0) SPK_TRY(need(buffer, "buffer"));
+    const uint16_t number = spk::field_number(field);
+    auto bytes = pack->pack->read(sample, number, bytes_of(buffer, capacity));
+    if (bytes.ok()) {
+      if (size != nullptr) *size = *bytes;
+      return {};
+    }
+    if (size != nullptr && bytes.status().code() == spk::Code::kInvalidArgument) {
+      const auto location = pack->pack->locate(sample, number);
+      if (location.ok()) *size = location->bytes;
+    }
+    return std::move(bytes).status();
+  });
+}
+
+int32_t spk_read_many(const spk_pack* pack, uint32_t field, spk_read_item* items, uint64_t count,
+                      spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    if (count == 0) return {};
+    SPK_TRY(need(items, "items"));
+    std::vector<spk::ReadItem> wanted(count);
+    for (uint64_t i = 0; i < count; ++i) {
+      if (items[i].capacity != 0) SPK_TRY(need(items[i].buffer, "buffer of an item"));
+      wanted[i].sample = items[i].sample;
+      wanted[i].into = bytes_of(items[i].buffer, items[i].capacity);
+    }
+    const Status status = pack->pack->read_many(spk::field_number(field), wanted);
+    // A fault of the whole call is the code of each item, for none was read.
+    const bool judged = status.ok() || status.code() == spk::Code::kPartial;
+    for (uint64_t i = 0; i < count; ++i) {
+      items[i].size = wanted[i].bytes;
+      items[i].code = static_cast<int32_t>(judged ? wanted[i].status.code() : status.code());
+    }
+    return status;
+  });
+}
