@@ -57,7 +57,7 @@ if [ -z "$missing" ]; then
   exit 0
 fi
 
-say "will install by apt-get:"
+say "missing, to be installed by apt-get:"
 printf '%s\n' "$missing" | fold -s -w 90 | sed 's/^ */  /'
 as_root=
 if [ "$(id -u)" != 0 ]; then

@@ -35,11 +35,15 @@ ROUNDING = re.compile(
     r"\+\s*\(?([\w.:]+)\s*-\s*1\)?\s*\)\s*/\s*\1|"
     r"\b([\w.:]+)\s*-\s*[\w.:]+\s*%\s*\2\b|"
     r"/\s*([\w.:]+)\s*\*\s*\3\b")
-# Files that round something else than places in a shard.
-ROUNDING_ALLOWED = {
+# Files and folders that round something else than places in a shard.
+ROUNDING_ALLOWED = (
     "libformat/src/base/checked.h",  # defines round_up and divide_up, which layout uses
     "libformat/src/io/mapping.cc",   # the page that madvise wants
-}
+    "tools/image/",                  # blocks and tiles of picture formats
+    "tools/pipeline/external_sort.cc",  # divides its memory into records
+)
+# A file that must stand alone: the oracle is one file to hand on with the specification.
+LENGTH_ALLOWED = ("tests/oracle/decode.py",)
 
 
 def code_only(text):
@@ -119,7 +123,8 @@ def check_words(root):
                 found.append(here + 'extern "C" belongs to capi/')
             if in_library and TALKS.search(line):
                 found.append(here + "the library never prints, exits or reads the environment")
-            if layer != "layout" and str(name) not in ROUNDING_ALLOWED and ROUNDING.search(line):
+            if layer != "layout" and ROUNDING.search(line) and \
+                    not str(name).startswith(ROUNDING_ALLOWED):
                 found.append(here + "rounding and padding belong to layout/ (layout/geometry.h)")
     return found
 
@@ -129,8 +134,9 @@ def check_lengths(root):
     for folder in ("libformat", "tools", "tests", "samples"):
         for path in [*sources(root, folder), *sorted((root / folder).rglob("*.py"))]:
             lines = path.read_text().count("\n")
-            if lines > MAX_LINES:
-                found.append(f"{path.relative_to(root)}: {lines} lines, more than {MAX_LINES}")
+            name = path.relative_to(root)
+            if lines > MAX_LINES and str(name) not in LENGTH_ALLOWED:
+                found.append(f"{name}: {lines} lines, more than {MAX_LINES}")
     return found
 
 
