@@ -50,8 +50,8 @@ int usage_error(const CLI::ParseError& error, const CLI::App& app, int argc, cha
   if (name.empty() && argc > 1 && argv[1][0] != '-') {
     message = str_cat("there is no subcommand '", escape_bytes(argv[1]), "'");
   }
-  return ui.fail(invalid_argument(message)
-                     .with_hint("see `stripepack " + (name.empty() ? "" : name + " ") + "--help`"),
+  return ui.fail(invalid_argument(message).with_hint("see `stripepack " +
+                                                     (name.empty() ? "" : name + " ") + "--help`"),
                  kExitUsage);
 }
 

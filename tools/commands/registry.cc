@@ -1,9 +1,21 @@
+#include "commands/cat.h"
 #include "commands/command.h"
+#include "commands/diff.h"
+#include "commands/extract.h"
+#include "commands/info.h"
+#include "commands/ls.h"
+#include "commands/pack.h"
 
 namespace spk {
 
 std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
+  commands.push_back(make_pack_command());
+  commands.push_back(make_info_command());
+  commands.push_back(make_ls_command());
+  commands.push_back(make_cat_command());
+  commands.push_back(make_extract_command());
+  commands.push_back(make_diff_command());
   return commands;
 }
 

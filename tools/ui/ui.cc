@@ -76,11 +76,11 @@ Ui::Ui(int out_fd, int err_fd) : out_fd_(out_fd), err_fd_(err_fd) {
 
 Ui::~Ui() { (void)finish(); }
 
-bool Ui::out(std::string_view line) {
+bool Ui::out(std::string_view line, char end) {
   const std::lock_guard lock(mutex_);
   if (out_errno_ != 0) return false;
   buffer_ += line;
-  buffer_ += '\n';
+  buffer_ += end;
   if (out_is_terminal_) clear_status_locked();
   if (out_is_terminal_ || buffer_.size() >= kBufferBytes) flush_locked();
   return out_errno_ == 0;

@@ -40,9 +40,9 @@ class Ui {
   // As err_is_live, and NO_COLOR is not set.
   bool color() const noexcept { return color_; }
 
-  // A line on stdout; the newline is added. Buffered (per line on a terminal). False once stdout is
+  // A line on stdout; its end is added. Buffered (per line on a terminal). False once stdout is
   // closed or broken: long listings stop then.
-  bool out(std::string_view line);
+  bool out(std::string_view line, char end = '\n');
   // Bytes on stdout as they are.
   bool write(std::string_view bytes);
   // One object on stdout. REQUIRES that it began with json_line and is closed.

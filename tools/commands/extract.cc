@@ -1,0 +1,257 @@
+#include "commands/extract.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/text.h"
+#include "commands/extract_run.h"
+#include "commands/options.h"
+#include "io/atomic_file.h"
+#include "sinks/folder_writer.h"
+#include "ui/signals.h"
+
+namespace spk {
+
+namespace {
+
+// A cell of a TSV file, quoted as RFC 4180 has it where need be.
+std::string tsv_cell(std::string_view text) {
+  if (text.find_first_of("\t\n\r\"") == text.npos && !text.starts_with(' ') &&
+      !text.ends_with(' ')) {
+    return std::string(text);
+  }
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + '"';
+}
+
+std::pair<std::string, std::string> folder_and_name(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return {".", path};
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+class ExtractCommand : public Command {
+ public:
+  void add_to(CLI::App& app) override {
+    sub_ = app.add_subcommand("extract", "Write samples back to files, under their keys");
+    sub_->add_option("PACK", path_, "A pack, or a folder of splits")->required();
+    sub_->add_option("DIR", target_, "The folder to write to; it is made where there is none")
+        ->required();
+    add_filter_options(*sub_, &filter_);
+    sub_->add_option("--field", field_, "The field; by default `image`")->type_name("NAME");
+    sub_->add_option("--manifest", manifest_, "Also write a list of paths and labels (TSV)")
+        ->type_name("FILE");
+    sub_->add_flag("--force", force_, "Replace files that exist");
+    add_jobs_option(*sub_, &jobs_);
+    add_progress_option(*sub_, &progress_);
+    add_json_option(*sub_);
+  }
+  bool chosen() const override { return sub_->parsed(); }
+
+  int run(Ui& ui) override {
+    Result<std::vector<NamedPack>> packs = open_packs(path_);
+    if (!packs.ok()) return ui.fail(packs.status());
+    const Status status = extract_all(*packs, ui);
+    if (!status.ok()) {
+      // What stopped it concerns files; exit codes for other packs and options do not apply.
+      const bool usage = status.code() == Code::kInvalidArgument;
+      const bool stopped = status.code() == Code::kCancelled;
+      return ui.fail(status, usage || stopped ? exit_code_of(status) : kExitFailed);
+    }
+    summarize(ui);
+    if (totals_.existing > 0) {
+      return ui.fail(Status(Code::kExists, str_cat(format_count(totals_.existing),
+                                                   " files were in the way and kept"))
+                         .at_path(target_)
+                         .with_hint("--force replaces files; links and folders it leaves"));
+    }
+    if (totals_.damaged > 0) {
+      return ui.fail(damaged(str_cat(format_count(totals_.damaged), " samples could not be read"))
+                         .at_path(path_),
+                     kExitNo);
+    }
+    if (chosen_ == 0 && !filter_.all()) {
+      return ui.fail(Status(Code::kNotFound, "no sample matches").at_path(path_), kExitNo);
+    }
+    return kExitDone;
+  }
+
+ private:
+  Status extract_all(const std::vector<NamedPack>& packs, Ui& ui) {
+    // All that can be wrong with the options shows before a file is written.
+    std::vector<std::unique_ptr<ExtractRun>> runs;
+    for (const NamedPack& named : packs) {
+      ExtractSettings settings;
+      settings.replace = force_;
+      settings.jobs = resolve_jobs(jobs_);
+      SPK_ASSIGN(settings.field, find_blob_field(named.pack->schema(), field_));
+      SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack));
+      SPK_ASSIGN(auto run, ExtractRun::plan(*named.pack, filter, settings));
+      chosen_ += run->chosen_samples();
+      runs.push_back(std::move(run));
+    }
+    if (chosen_ == 0 && !filter_.all()) return {};
+    SPK_ASSIGN(const Directory target, open_target());
+    for (size_t i = 0; i < packs.size(); ++i) SPK_TRY(extract(packs[i], *runs[i], target, ui));
+    return manifest_.empty() ? Status() : write_manifest(packs, runs);
+  }
+
+  Result<Directory> open_target() const {
+    SPK_ASSIGN(Directory target, open_or_make_folder(target_));
+    SPK_ASSIGN(const bool is_pack, is_pack_directory(target));
+    if (is_pack) return invalid_argument("is a pack itself").at_path(target_);
+    return target;
+  }
+
+  Status extract(const NamedPack& named, ExtractRun& run, const Directory& target, Ui& ui) {
+    Directory inner;
+    if (!named.split.empty()) {
+      SPK_ASSIGN(inner, open_or_make_folder_at(target, named.split));
+    }
+    const Directory& root = named.split.empty() ? target : inner;
+    if (filter_.all()) SPK_TRY(make_class_folders(*named.pack, root));
+    Status status;
+    {
+      Progress progress(ui, progress_);
+      progress.stage(named.split.empty() ? "extracting" : str_cat("extracting ", named.split),
+                     {run.chosen_samples(), run.chosen_bytes(), 0, 0});
+      status = run.write(root, progress);
+    }
+    totals_.written += run.counts().written;
+    totals_.bytes += run.counts().bytes;
+    totals_.damaged += run.counts().damaged;
+    totals_.existing += run.counts().existing;
+    renamed_ += run.names().renamed().size();
+    report(named, run, ui);
+    return status;
+  }
+
+  // Classes without a sample get their folder, so that packing the result gives the same labels.
+  static Status make_class_folders(const Pack& pack, const Directory& root) {
+    const auto& settings = pack.settings();
+    const bool from_folder = std::any_of(settings.begin(), settings.end(), [](const auto& setting) {
+      return setting.first == "source_kind" && setting.second == "folder";
+    });
+    if (!from_folder) return {};
+    for (const std::string& name : pack.schema().classes) {
+      if (!key_shape(name).is_path || name.find('/') != name.npos) continue;
+      const Result<Directory> folder = open_or_make_folder_at(root, name);
+      // What is in the way there is told with the first sample of that class.
+      if (!folder.ok() && folder.status().code() != Code::kExists) return folder.status();
+    }
+    return {};
+  }
+
+  void report(const NamedPack& named, const ExtractRun& run, Ui& ui) const {
+    for (const auto& [sample, failure] : run.failures()) {
+      const std::string key = with_split(named.split, failure.key);
+      if (!ui.json_mode()) {
+        ui.note(str_cat("not extracted: ", escape_bytes(key), ": ", failure.status.to_string()));
+        continue;
+      }
+      JsonWriter json = json_line("failed");
+      if (!named.split.empty()) json.member_bytes("split", named.split);
+      json.member("sample", sample).member_bytes("key", failure.key);
+      json.member("code", code_name(failure.status.code()));
+      json.member("message", failure.status.to_string());
+      (void)ui.json(json.end_object());
+    }
+    std::map<uint64_t, std::string> renamed(run.names().renamed().begin(),
+                                            run.names().renamed().end());
+    size_t told = 0;
+    for (const auto& [sample, path] : renamed) {
+      if (!run.written(sample)) continue;
+      if (!ui.json_mode()) {
+        if (++told > ExtractRun::kFailuresKept) break;
+        ui.note(str_cat("renamed: ", escape_bytes(with_split(named.split, path))));
+        continue;
+      }
+      JsonWriter json = json_line("renamed");
+      if (!named.split.empty()) json.member_bytes("split", named.split);
+      json.member("sample", sample).member_bytes("path", path);
+      (void)ui.json(json.end_object());
+    }
+  }
+
+  void summarize(Ui& ui) const {
+    if (ui.json_mode()) {
+      JsonWriter json = json_line("summary");
+      json.member("written", totals_.written).member("bytes", totals_.bytes);
+      json.member("damaged", totals_.damaged).member("existing", totals_.existing);
+      json.member("renamed", renamed_);
+      (void)ui.json(json.end_object());
+      return;
+    }
+    std::string line = str_cat("extracted ", format_count(totals_.written), " of ",
+                               format_count(chosen_), " samples, ", format_size(totals_.bytes));
+    if (renamed_ > 0) line += str_cat(", ", format_count(renamed_), " renamed");
+    (void)ui.out(line);
+  }
+
+  // In the order of the source, so that packing by this list gives the order of packing the source.
+  Status write_manifest(const std::vector<NamedPack>& packs,
+                        const std::vector<std::unique_ptr<ExtractRun>>& runs) const {
+    size_t columns = 1;
+    for (const NamedPack& named : packs) {
+      const Schema& schema = named.pack->schema();
+      const uint16_t label = schema.find("label");
+      if (label != kNoField) columns = std::max<size_t>(columns, schema.fields[label].length);
+    }
+    std::string text = "path";
+    for (size_t i = 0; i < columns; ++i) text += columns == 1 ? "\tlabel" : str_cat("\tlabel_", i);
+    text += '\n';
+    for (size_t i = 0; i < packs.size(); ++i) {
+      SPK_TRY(append_manifest(packs[i], *runs[i], columns, &text));
+    }
+    const auto [folder, name] = folder_and_name(manifest_);
+    SPK_ASSIGN(const Directory directory, Directory::open(folder));
+    return write_file_atomically(directory, name, as_bytes(text));
+  }
+
+  static Status append_manifest(const NamedPack& named, const ExtractRun& run, size_t columns,
+                                std::string* text) {
+    std::vector<std::pair<uint64_t, uint64_t>> order;  // ordinal, sample
+    for (uint64_t sample = 0; sample < named.pack->sample_count(); ++sample) {
+      if (!run.written(sample)) continue;
+      SPK_ASSIGN(const uint64_t ordinal, named.pack->ordinal(sample));
+      order.emplace_back(ordinal, sample);
+    }
+    std::sort(order.begin(), order.end());
+    const FactReader reader(*named.pack);
+    for (const auto& [ordinal, sample] : order) {
+      SPK_ASSIGN(const SampleFacts facts, reader.read(sample));
+      *text += tsv_cell(with_split(named.split, run.names().path_of(sample, facts.key)));
+      const size_t count = std::max(facts.int_labels.size(), facts.float_labels.size());
+      for (size_t i = 0; i < columns; ++i) {
+        *text += '\t';
+        if (i >= count) continue;
+        SampleFacts one;
+        if (!facts.int_labels.empty()) one.int_labels.push_back(facts.int_labels[i]);
+        if (!facts.float_labels.empty()) one.float_labels.push_back(facts.float_labels[i]);
+        *text += labels_text(one);
+      }
+      *text += '\n';
+    }
+    return {};
+  }
+
+  CLI::App* sub_ = nullptr;
+  std::string path_;
+  std::string target_;
+  SampleFilterOptions filter_;
+  std::string field_;
+  std::string manifest_;
+  bool force_ = false;
+  uint32_t jobs_ = 0;
+  ProgressMode progress_ = ProgressMode::kAuto;
+  ExtractCounts totals_;
+  uint64_t chosen_ = 0;
+  uint64_t renamed_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Command> make_extract_command() { return std::make_unique<ExtractCommand>(); }
+
+}  // namespace spk

@@ -1,0 +1,59 @@
+#include "commands/pack_set.h"
+
+#include <utility>
+
+#include "base/text.h"
+
+namespace spk {
+
+Result<bool> is_pack_directory(const Directory& directory) {
+  return directory.exists(kManifestName);
+}
+
+Result<std::vector<std::string>> list_splits(const Directory& directory) {
+  std::vector<std::string> names;
+  Status unreadable;
+  SPK_ASSIGN(const auto entries, directory.list());
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.type != EntryType::kDirectory && entry.type != EntryType::kSymlink) continue;
+    Result<Directory> inner = Directory::open(directory.path_of(entry.name));
+    Result<bool> is_pack = inner.ok() ? is_pack_directory(*inner) : Result<bool>(inner.status());
+    if (is_pack.ok()) {
+      if (*is_pack) names.push_back(entry.name);
+      continue;
+    }
+    const Code code = is_pack.status().code();
+    // A link that leads nowhere or to a file is no split; a folder out of reach may be one.
+    if (code == Code::kNotFound || code == Code::kNotThisFormat) continue;
+    if (unreadable.ok()) unreadable = std::move(is_pack).status();
+  }
+  if (!names.empty() && !unreadable.ok()) return unreadable;
+  return names;
+}
+
+Result<std::vector<NamedPack>> open_packs(const std::string& path, const OpenOptions& options) {
+  std::vector<NamedPack> packs;
+  SPK_ASSIGN(const Directory directory, Directory::open(path));
+  SPK_ASSIGN(const bool is_pack, is_pack_directory(directory));
+  std::vector<std::string> splits;
+  if (!is_pack) {
+    SPK_ASSIGN(splits, list_splits(directory));
+  }
+  if (splits.empty()) {  // whatever else it is, this says so best
+    SPK_ASSIGN(auto pack, Pack::open(path, options));
+    packs.push_back({"", path, std::move(pack)});
+    return packs;
+  }
+  for (const std::string& split : splits) {
+    const std::string split_path = directory.path_of(split);
+    SPK_ASSIGN(auto pack, Pack::open(split_path, options));
+    packs.push_back({split, split_path, std::move(pack)});
+  }
+  return packs;
+}
+
+std::string with_split(const std::string& split, std::string_view key) {
+  return split.empty() ? std::string(key) : str_cat(split, '/', key);
+}
+
+}  // namespace spk
