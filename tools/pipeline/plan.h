@@ -18,8 +18,8 @@ namespace spk {
 
 // Everything about a planned pack except its samples.
 struct PlanInfo {
-  Hash128 plan_id;      // format version + listing (keys, sizes, labels, in ordinal order) + settings
-  std::string split;    // "" where there are none
+  Hash128 plan_id;    // format version + listing (keys, sizes, labels, in ordinal order) + settings
+  std::string split;  // "" where there are none
   uint64_t sample_count = 0;
   uint64_t total_bytes = 0;
   uint64_t max_sample_bytes = 0;

@@ -18,6 +18,8 @@ namespace spk {
 
 constexpr int64_t kUnknownMtime = std::numeric_limits<int64_t>::min();
 constexpr uint64_t kUnknownSize = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kMostClasses = uint64_t{1}
+                                  << 20;  // class names are held in memory; more is refused
 
 // One sample as listed. `ordinal` is its place in the source's own order (folder: byte order of the
 // keys of a split; manifest: order of the list) and is set by the planner for sources that list
@@ -28,8 +30,8 @@ struct SampleEntry {
   uint64_t ordinal = 0;
   uint64_t size_bytes = kUnknownSize;
   int64_t mtime_ns = kUnknownMtime;
-  uint32_t split = 0;                // index into Listing::splits
-  std::vector<int64_t> int_labels;   // one of the two is used, see Listing::label_kind
+  uint32_t split = 0;               // index into Listing::splits
+  std::vector<int64_t> int_labels;  // one of the two is used, see Listing::label_kind
   std::vector<double> float_labels;
   std::string reject;  // not empty: listing already knows that it cannot become a sample, and why
 };
@@ -45,6 +47,7 @@ class Warnings {
     std::vector<std::string> examples;  // escaped text
   };
   void add(const std::string& kind, std::string example);
+  void add_count(const std::string& kind, uint64_t count);  // more of it, without examples
   void merge(const Warnings& other);
   uint64_t total() const;
   const std::map<std::string, Kind>& kinds() const { return kinds_; }
@@ -56,11 +59,12 @@ class Warnings {
 // What a listing found beside the samples themselves.
 struct Listing {
   std::string source_kind;           // "folder", "manifest"
+  std::string form;                  // which of its forms, where it has several: "lines", "csv" ...
   std::vector<std::string> splits;   // one empty name where the source has no splits
   std::vector<std::string> classes;  // index = label; empty where labels have no names
   LabelKind label_kind = LabelKind::kNone;
-  uint32_t label_count = 1;          // labels a sample; 0: differs between samples (ragged)
-  bool ordered = false;              // true: entries arrive in ordinal order with ordinals set
+  uint32_t label_count = 1;                 // labels a sample; 0: differs between samples (ragged)
+  bool ordered = false;                     // what lists_in_order() says
   std::map<std::string, uint64_t> ignored;  // why -> how many ("hidden", "not a picture name" ...)
   Warnings warnings;
 };
@@ -76,10 +80,13 @@ class SampleHandle {
 
 class Source {
  public:
-  // Called for each sample, from several threads at once where !Listing::ordered.
+  // Called for each sample, from several threads at once where !lists_in_order().
   using Sink = std::function<Status(SampleEntry&&)>;
 
   virtual ~Source() = default;
+  // True: entries arrive in ordinal order, from one thread at a time, with ordinals set; keys may
+  // repeat. False: in any order and from several threads; the order is that of the keys.
+  virtual bool lists_in_order() const { return false; }
   // Walks the whole source. Bounded memory: entries go to the sink as they are found.
   virtual Result<Listing> list(const PackOptions& options, const Sink& sink) = 0;
   // Thread-safe. kNotFound and kDenied mean that this sample is rejected; kMismatch that size or

@@ -11,8 +11,8 @@ void BlockOrder::add(uint64_t size_bytes) {
   }
   ++samples_;
   // Saturating: sizes come from a list and may be absurd.
-  open_run_bytes_ = size_bytes >= kRunBytes - open_run_bytes_ ? kRunBytes
-                                                              : open_run_bytes_ + size_bytes;
+  open_run_bytes_ =
+      size_bytes >= kRunBytes - open_run_bytes_ ? kRunBytes : open_run_bytes_ + size_bytes;
 }
 
 uint64_t BlockOrder::run_samples(uint64_t run) const noexcept {

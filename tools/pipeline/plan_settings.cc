@@ -1,0 +1,105 @@
+#include "pipeline/plan_settings.h"
+
+#include <bit>
+
+#include "base/text.h"
+#include "format/constants.h"
+#include "pipeline/entry_codec.h"
+
+namespace spk {
+
+namespace {
+
+bool is_evaluation_split(std::string_view name) {
+  return name == "val" || name == "valid" || name == "validation" || name == "test";
+}
+
+const char* shuffle_name(ShuffleMode mode) {
+  switch (mode) {
+    case ShuffleMode::kAuto: return "auto";
+    case ShuffleMode::kNone: return "none";
+    case ShuffleMode::kFull: return "full";
+    case ShuffleMode::kBlocks: return "blocks";
+  }
+  return "unknown";
+}
+
+const char* check_name(CheckMode mode) {
+  switch (mode) {
+    case CheckMode::kNone: return "none";
+    case CheckMode::kStructure: return "structure";
+    case CheckMode::kDecode: return "decode";
+  }
+  return "unknown";
+}
+
+const char* label_kind_name(LabelKind kind) {
+  switch (kind) {
+    case LabelKind::kNone: return "none";
+    case LabelKind::kInt: return "int";
+    case LabelKind::kFloat: return "float";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+ShuffleMode resolved_shuffle(ShuffleMode asked, std::string_view split) {
+  if (asked != ShuffleMode::kAuto) return asked;
+  return is_evaluation_split(split) ? ShuffleMode::kNone : ShuffleMode::kFull;
+}
+
+void resolve_settings(const PackOptions& options, const Listing& listing, PlanInfo* info) {
+  std::string splits;
+  for (const std::string& name : listing.splits) splits += str_cat(splits.empty() ? "" : ",", name);
+  const ShuffleMode shuffle = resolved_shuffle(options.shuffle, info->split);
+  auto& settings = info->settings;
+  settings.emplace_back("format_version", str_cat(kFormatVersion));
+  settings.emplace_back("source_kind", listing.source_kind);
+  if (!listing.form.empty()) settings.emplace_back("source_form", listing.form);
+  settings.emplace_back("splits", splits.empty() ? "none" : splits);
+  settings.emplace_back("labels", label_kind_name(info->label_kind));
+  settings.emplace_back("check", check_name(options.check));
+  settings.emplace_back("max_pixels", str_cat(options.max_pixels));
+  settings.emplace_back("chunk_bytes", str_cat(info->geometry.chunk_bytes));
+  settings.emplace_back("shard_count", str_cat(info->geometry.shard_count));
+  settings.emplace_back("blob_align_bytes", str_cat(info->geometry.blob_align_bytes));
+  settings.emplace_back("shuffle", shuffle_name(shuffle));
+  if (shuffle != ShuffleMode::kNone) settings.emplace_back("seed", str_cat(options.seed));
+}
+
+Hash128 compute_plan_id(const PlanInfo& info, const Hash128& listing_hash) {
+  std::string bytes;
+  append_string(bytes, "stripepack plan");
+  append_varint(bytes, kFormatVersion);
+  append_string(bytes, info.split);
+  append_varint(bytes, info.settings.size());
+  for (const auto& [name, value] : info.settings) {
+    append_string(bytes, name);
+    append_string(bytes, value);
+  }
+  append_varint(bytes, info.label_count);
+  append_varint(bytes, info.classes.size());
+  for (const std::string& name : info.classes) append_string(bytes, name);
+  append_varint(bytes, info.sample_count);
+  append_be64(bytes, listing_hash.high);
+  append_be64(bytes, listing_hash.low);
+  return xxh3_128(as_bytes(bytes));
+}
+
+// Length-prefixed throughout, so that no two listings give the same bytes.
+void ListingHash::add(const SampleEntry& entry) {
+  scratch_.clear();
+  append_string(scratch_, entry.key);
+  append_be64(scratch_, entry.size_bytes);
+  append_varint(scratch_, entry.int_labels.size());
+  for (const int64_t label : entry.int_labels) append_be64(scratch_, static_cast<uint64_t>(label));
+  append_varint(scratch_, entry.float_labels.size());
+  for (const double label : entry.float_labels) {
+    append_be64(scratch_, std::bit_cast<uint64_t>(label));
+  }
+  append_string(scratch_, entry.reject);
+  hash_.update(as_bytes(scratch_));
+}
+
+}  // namespace spk
