@@ -141,10 +141,12 @@ void PackCommand::add_geometry_options() {
 }
 
 int PackCommand::run_dry(Ui& ui) {
-  auto report = dry_run(options_);
+  auto source = open_source(options_);
+  if (!source.ok()) return ui.fail(source.status(), pack_exit_code(source.status()));
+  auto report = dry_run(options_, **source);
   if (!report.ok()) return ui.fail(report.status(), pack_exit_code(report.status()));
   if (ui.json_mode()) {
-    (void)ui.json(to_json(*report));
+    (void)ui.out(to_json(*report));
   } else {
     (void)ui.write(to_text(*report));
   }
