@@ -107,7 +107,8 @@ void BM_MemchrAbsent(benchmark::State& state) {
   static std::vector<Bytes> without;
   if (without.empty()) {
     without = pictures();
-    for (Bytes& picture : without) std::replace(picture.begin(), picture.end(), uint8_t{0xff}, uint8_t{0});
+    for (Bytes& picture : without)
+      std::replace(picture.begin(), picture.end(), uint8_t{0xff}, uint8_t{0});
   }
   for (auto _ : state) {
     for (const Bytes& picture : without) {

@@ -65,11 +65,11 @@ TEST(ProbePng, EveryKindAndCut) {
     uint8_t colour, depth;
     uint32_t channels;
   };
-  for (const Kind kind : {Kind{0, 1, 1}, Kind{0, 4, 1}, Kind{0, 16, 1}, Kind{2, 8, 3}, Kind{2, 16, 3},
-                          Kind{3, 8, 3}, Kind{4, 8, 2}, Kind{6, 8, 4}}) {
+  for (const Kind kind : {Kind{0, 1, 1}, Kind{0, 4, 1}, Kind{0, 16, 1}, Kind{2, 8, 3},
+                          Kind{2, 16, 3}, Kind{3, 8, 3}, Kind{4, 8, 2}, Kind{6, 8, 4}}) {
     for (bool interlaced : {false, true}) {
-      expect_usual(test::make_png(9, 5, kind.colour, kind.depth, interlaced), PictureFormat::kPng, 5, 9,
-                   kind.channels, kHavePng);
+      expect_usual(test::make_png(9, 5, kind.colour, kind.depth, interlaced), PictureFormat::kPng,
+                   5, 9, kind.channels, kHavePng);
     }
   }
 }
@@ -104,7 +104,8 @@ TEST(ProbePng, EveryFlippedByteOfPixelsIsFoundAndMetadataForgiven) {
 }
 
 TEST(ProbePng, TailsAreAWarning) {
-  EXPECT_THAT(probe(test::make_png(6, 4, 2, 8) + Bytes(3)).warnings, ElementsAre("bytes after the end"));
+  EXPECT_THAT(probe(test::make_png(6, 4, 2, 8) + Bytes(3)).warnings,
+              ElementsAre("bytes after the end"));
 }
 
 TEST(ProbePng, TooLittleDataForItsPixelsIsRejected) {
@@ -143,7 +144,8 @@ TEST(ProbeBmp, RunsThatLeaveThePictureAreRejected) {
 TEST(ProbeGif, EveryFrameAndCut) {
   expect_usual(test::make_gif(20, 15), PictureFormat::kGif, 15, 20, 3, true);
   expect_usual(test::make_gif(12, 9, 3), PictureFormat::kGif, 9, 12, 3, true);
-  EXPECT_THAT(probe(test::make_gif(20, 15) + Bytes(1)).warnings, ElementsAre("bytes after the end"));
+  EXPECT_THAT(probe(test::make_gif(20, 15) + Bytes(1)).warnings,
+              ElementsAre("bytes after the end"));
   Bytes corrupt = test::make_gif(20, 15);
   corrupt[corrupt.size() - 40] = 0x81;  // the end of the data, too early
   EXPECT_THAT(probe(corrupt, kDecode).reject, StartsWith("corrupt gif: giflib: "));

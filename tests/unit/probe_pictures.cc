@@ -19,8 +19,10 @@ namespace {
 
 // Smooth with some noise, so that compressed data has all kinds of codes.
 uint8_t pixel(int x, int y, int channel) {
-  const uint32_t noise = static_cast<uint32_t>((x * 7919 + y * 104729 + channel * 31) * 2654435761u);
-  return static_cast<uint8_t>(x * 3 + y * 2 + channel * 40 + static_cast<int>(noise >> 27));
+  const auto at = static_cast<uint32_t>(x), row = static_cast<uint32_t>(y);
+  const auto c = static_cast<uint32_t>(channel);
+  const uint32_t noise = (at * 7919 + row * 104729 + c * 31) * 2654435761u;
+  return static_cast<uint8_t>(at * 3 + row * 2 + c * 40 + (noise >> 27));
 }
 
 void put(Bytes& to, uint64_t value, int width, bool big_endian = false) {
@@ -52,8 +54,9 @@ Bytes make_jpeg(const JpegRecipe& recipe) {
   jpeg.image_width = static_cast<JDIMENSION>(recipe.width);
   jpeg.image_height = static_cast<JDIMENSION>(recipe.height);
   jpeg.input_components = recipe.channels;
-  jpeg.in_color_space =
-      recipe.channels == 1 ? JCS_GRAYSCALE : recipe.channels == 4 ? JCS_CMYK : JCS_RGB;
+  jpeg.in_color_space = recipe.channels == 1   ? JCS_GRAYSCALE
+                        : recipe.channels == 4 ? JCS_CMYK
+                                               : JCS_RGB;
   jpeg_set_defaults(&jpeg);
   jpeg_set_quality(&jpeg, recipe.quality, TRUE);
   jpeg.restart_interval = static_cast<unsigned>(recipe.restart_mcus);
@@ -266,8 +269,9 @@ Bytes make_webp(int width, int height, bool lossless) {
     }
   }
   uint8_t* memory = nullptr;
-  const size_t size = lossless ? WebPEncodeLosslessRGB(pixels.data(), width, height, width * 3, &memory)
-                               : WebPEncodeRGB(pixels.data(), width, height, width * 3, 70, &memory);
+  const size_t size = lossless
+                          ? WebPEncodeLosslessRGB(pixels.data(), width, height, width * 3, &memory)
+                          : WebPEncodeRGB(pixels.data(), width, height, width * 3, 70, &memory);
   Bytes out(memory, memory + size);
   WebPFree(memory);
   return out;

@@ -13,7 +13,7 @@ using Bytes = std::vector<uint8_t>;
 struct JpegRecipe {
   int width = 60;
   int height = 44;
-  int channels = 3;      // 1, 3, 4 (CMYK)
+  int channels = 3;  // 1, 3, 4 (CMYK)
   int quality = 80;
   bool progressive = false;
   bool separate_scans = false;  // sequential, one scan a component

@@ -38,7 +38,9 @@ Bytes prefix(const Bytes& bytes, size_t count) {
   return Bytes(bytes.begin(), bytes.begin() + static_cast<long>(count));
 }
 
-[[maybe_unused]] size_t find_marker(const Bytes& bytes, uint8_t code) {
+#if SPK_HAVE_JPEG
+
+size_t find_marker(const Bytes& bytes, uint8_t code) {
   size_t at = 0;
   while (at + 1 < bytes.size() && (bytes[at] != 0xff || bytes[at + 1] != code)) ++at;
   return at;
@@ -64,8 +66,8 @@ void expect_no_prefix_accepted(const Bytes& bytes, size_t spare = 0) {
   for (size_t count = 0; count + spare < bytes.size(); ++count) {
     for (CheckMode mode : {kStructure, kDecode}) {
       const ProbeResult result = probe(prefix(bytes, count), mode);
-      ASSERT_NE(result.reject, "") << count << " of " << bytes.size() << " bytes, mode "
-                                   << static_cast<int>(mode);
+      ASSERT_NE(result.reject, "")
+          << count << " of " << bytes.size() << " bytes, mode " << static_cast<int>(mode);
     }
   }
 }
@@ -83,8 +85,6 @@ std::vector<JpegRecipe> jpeg_recipes() {
   all[8].flat = all[8].progressive = true;
   return all;
 }
-
-#if SPK_HAVE_JPEG
 
 TEST(ProbeJpeg, SoundPicturesAreAccepted) {
   for (const JpegRecipe& recipe : jpeg_recipes()) {
@@ -240,6 +240,29 @@ TEST(ProbeJpeg, ViewsOfWindowsGiveTheSame) {
 
 #endif  // SPK_HAVE_JPEG
 
+// One grey block by hand: builds without libjpeg check the structure, and say what they cannot
+// tell.
+TEST(ProbeJpeg, BuildsWithoutDecoderSaySo) {
+  Bytes bytes = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0};
+  bytes.insert(bytes.end(), 64, 16);
+  for (uint8_t table : {0x00, 0x10}) {  // one code of one bit for symbol 0
+    bytes = bytes + Bytes{0xff, 0xc4, 0, 20, table, 1} + Bytes(15) + Bytes{0};
+  }
+  bytes = bytes + Bytes{0xff, 0xc0, 0, 11, 8, 0, 8, 0, 8, 1, 1, 0x11, 0};
+  bytes = bytes + Bytes{0xff, 0xda, 0, 8, 1, 1, 0, 0, 63, 0, 0x3f, 0xff, 0xd9};
+  EXPECT_EQ(probe(bytes).reject, "");
+  EXPECT_FALSE(probe(bytes).decoded);
+  const ProbeResult decoded = probe(bytes, kDecode), open = probe(prefix(bytes, bytes.size() - 2));
+#if SPK_HAVE_JPEG
+  EXPECT_EQ(decoded.reject, "");
+  EXPECT_EQ(open.reject, "");
+#else
+  EXPECT_EQ(decoded.reject, "cannot be decoded: this build has no libjpeg");
+  EXPECT_THAT(open.reject, StartsWith("truncated: no EOI marker behind the scan at offset "));
+  EXPECT_THAT(open.reject, HasSubstr("this build has no libjpeg"));
+#endif
+}
+
 TEST(ProbeJpeg, MarkerSearchAgreesWithTheObviousOne) {
   std::mt19937 random(20240611);
   for (int round = 0; round < 3000; ++round) {
@@ -288,8 +311,10 @@ TEST(Probe, OtherBytesAreNamed) {
       {text("%PDF-1.4"), "not an image (pdf)"},
       {text("404: Not Found"), "not an image (text)"},
       {text("BM is a start of text, too"), "not an image (text)"},
-      {Bytes{0, 0, 0, 24} + text("ftypavif") + Bytes(4) + text("mif1avif"), "unsupported format: avif"},
-      {Bytes{0, 0, 0, 24} + text("ftypmif1") + Bytes(4) + text("mif1heic"), "unsupported format: heic"},
+      {Bytes{0, 0, 0, 24} + text("ftypavif") + Bytes(4) + text("mif1avif"),
+       "unsupported format: avif"},
+      {Bytes{0, 0, 0, 24} + text("ftypmif1") + Bytes(4) + text("mif1heic"),
+       "unsupported format: heic"},
       {{0xff, 0x0a, 1, 2}, "unsupported format: jpeg xl"},
       {text("8BPS") + Bytes(20, 1), "unsupported format: psd"},
       {{0, 0, 1, 0, 1, 0, 16, 16}, "unsupported format: ico"},

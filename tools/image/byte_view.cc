@@ -17,8 +17,9 @@ Result<ByteSpan> CallbackView::at(uint64_t offset, size_t want) {
   const bool held = offset >= window_offset_ && offset - window_offset_ <= window_bytes_ &&
                     window_bytes_ - static_cast<size_t>(offset - window_offset_) >= give;
   if (!held) {
-    if (!window_) window_ = std::make_unique_for_overwrite<uint8_t[]>(
-        static_cast<size_t>(std::min<uint64_t>(kWindowBytes, size_)));
+    if (!window_)
+      window_ = std::make_unique_for_overwrite<uint8_t[]>(
+          static_cast<size_t>(std::min<uint64_t>(kWindowBytes, size_)));
     window_bytes_ = 0;  // stays so if the read fails
     const size_t fill = static_cast<size_t>(std::min<uint64_t>(kWindowBytes, rest));
     SPK_TRY(read_(offset, {window_.get(), fill}));

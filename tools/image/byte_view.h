@@ -19,8 +19,8 @@ class ByteView {
   virtual ~ByteView() = default;
   virtual uint64_t size() const = 0;
   // The bytes from `offset` on: min(want, size() - offset) of them, where `want` exceeds
-  // kWindowBytes at least min(kWindowBytes, size() - offset); none at or behind the end. Valid until
-  // the next call. An error is one of the medium, never of the content.
+  // kWindowBytes at least min(kWindowBytes, size() - offset); none at or behind the end. Valid
+  // until the next call. An error is one of the medium, never of the content.
   virtual Result<ByteSpan> at(uint64_t offset, size_t want) = 0;
 };
 

@@ -13,7 +13,7 @@
 namespace spk::image {
 namespace {
 
-constexpr uint64_t kScreenEnd = 13;     // signature and logical screen descriptor
+constexpr uint64_t kScreenEnd = 13;       // signature and logical screen descriptor
 constexpr uint64_t kMaxExpansion = 2731;  // pixels a byte: 4096 to each code of 12 bits
 constexpr size_t kPieceBytes = 32 * 1024;
 

@@ -31,11 +31,11 @@ Status ask_decoder(ByteView& view, const ProbeOptions& options, JpegWalk& walk,
     return Status();
   }
   const uint64_t pixels = uint64_t{walk.height} * walk.width;
-  const uint64_t max_scans = std::clamp(kMaxScanPixels / std::max<uint64_t>(pixels, 1),
-                                        kScansAlwaysDecoded, kMaxScans);
+  const uint64_t max_scans =
+      std::clamp(kMaxScanPixels / std::max<uint64_t>(pixels, 1), kScansAlwaysDecoded, kMaxScans);
   if (walk.scans > max_scans) {
-    result.reject = str_cat("corrupt scan: ", walk.scans, " scans of ", format_count(pixels),
-                            " pixels");
+    result.reject =
+        str_cat("corrupt scan: ", walk.scans, " scans of ", format_count(pixels), " pixels");
     return Status();
   }
   JpegDecodeRequest request;
@@ -50,9 +50,9 @@ Status ask_decoder(ByteView& view, const ProbeOptions& options, JpegWalk& walk,
     return Status();
   }
   if (walk.cut) {
-    result.reject = str_cat("truncated: the file ends at ", view.size(),
-                            " within the scan at offset ", walk.cut_at, "; libjpeg: ",
-                            decoded.complaint);
+    result.reject =
+        str_cat("truncated: the file ends at ", view.size(), " within the scan at offset ",
+                walk.cut_at, "; libjpeg: ", decoded.complaint);
   } else if (!walk.suspicion.empty()) {
     result.reject = str_cat("corrupt scan: ", walk.suspicion, "; libjpeg: ", decoded.complaint);
   } else {
@@ -62,6 +62,22 @@ Status ask_decoder(ByteView& view, const ProbeOptions& options, JpegWalk& walk,
 }
 
 }  // namespace
+
+bool JpegWalk::has_all_components() const {
+  for (size_t i = 0; i < component_count; ++i) {
+    if (components[i].missing_bits[0] == JpegComponent::kNeverSent) return false;
+  }
+  return component_count > 0;
+}
+
+bool JpegWalk::has_all_bits() const {
+  for (size_t i = 0; i < component_count; ++i) {
+    for (int8_t missing : components[i].missing_bits) {
+      if (missing != 0) return false;
+    }
+  }
+  return component_count > 0;
+}
 
 Status probe_jpeg(ByteView& view, const ProbeOptions& options, ProbeResult& result) {
   const bool header_only = options.check == CheckMode::kNone;

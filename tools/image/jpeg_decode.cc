@@ -2,12 +2,12 @@
 
 #if SPK_HAVE_JPEG
 
+#include <jpeglib.h>
+
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // jpeglib.h needs it
 #include <vector>
-
-#include <jpeglib.h>
 // jpeglib.h comes first.
 #include <jerror.h>
 
@@ -30,9 +30,9 @@ struct Job {
   const JpegDecodeRequest* request;
   uint64_t position;  // of what the source manager gives next
   bool eoi_given;
-  bool ran_dry;       // libjpeg wanted bytes behind the end
-  bool no_memory;     // the machine's trouble, not the picture's
-  uint8_t* row;       // of row_bytes, the caller's
+  bool ran_dry;    // libjpeg wanted bytes behind the end
+  bool no_memory;  // the machine's trouble, not the picture's
+  uint8_t* row;    // of row_bytes, the caller's
   size_t row_bytes;
   char message[JMSG_LENGTH_MAX];
   Status* io;  // where an error of the view goes
@@ -54,9 +54,8 @@ void on_message(j_common_ptr common, int level) {
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_NOT_SEQUENTIAL:  // fields that mean nothing in a sequential scan
-      return;  // metadata, or no effect on the picture
-    default:
-      leave_with_message(common);
+      return;                  // metadata, or no effect on the picture
+    default: leave_with_message(common);
   }
 }
 

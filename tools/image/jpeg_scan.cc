@@ -55,4 +55,16 @@ size_t find_jpeg_marker(ByteSpan bytes) noexcept { return find_from(bytes, 0); }
 
 #endif
 
+// A hole that a file system left after a crash is at least a sector; a look at every 512th byte
+// then meets it.
+bool has_zero_hole(ByteSpan bytes) noexcept {
+  constexpr size_t kStride = 512, kZeroBytes = 64;
+  for (size_t at = 0; at + kZeroBytes <= bytes.size(); at += kStride) {
+    if (load_le<uint64_t>(bytes.data() + at) == 0 && is_all_zero(bytes.subspan(at, kZeroBytes))) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace spk::image

@@ -11,15 +11,26 @@ namespace {
 constexpr uint32_t kMaxScans = 1000;
 constexpr uint32_t kMaxDimension = 65500;  // libjpeg's, and so that of nearly every reader
 constexpr size_t kPieceBytes = 32 * 1024;  // well below a view's window, so that few are read twice
-// A hole that a file system left after a crash is at least a sector; a look at every 512th byte
-// then meets it.
-constexpr size_t kZeroStride = 512;
-constexpr size_t kZeroBytes = 64;
 
 enum Marker : uint8_t {
-  kSof0 = 0xC0, kSof1 = 0xC1, kSof2 = 0xC2, kDht = 0xC4, kJpg = 0xC8, kDac = 0xCC, kSof15 = 0xCF,
-  kRst0 = 0xD0, kRst7 = 0xD7, kSoi = 0xD8, kEoi = 0xD9, kSos = 0xDA, kDqt = 0xDB, kDnl = 0xDC,
-  kDri = 0xDD, kApp0 = 0xE0, kApp15 = 0xEF, kCom = 0xFE,
+  kSof0 = 0xC0,
+  kSof1 = 0xC1,
+  kSof2 = 0xC2,
+  kDht = 0xC4,
+  kJpg = 0xC8,
+  kDac = 0xCC,
+  kSof15 = 0xCF,
+  kRst0 = 0xD0,
+  kRst7 = 0xD7,
+  kSoi = 0xD8,
+  kEoi = 0xD9,
+  kSos = 0xDA,
+  kDqt = 0xDB,
+  kDnl = 0xDC,
+  kDri = 0xDD,
+  kApp0 = 0xE0,
+  kApp15 = 0xEF,
+  kCom = 0xFE,
 };
 
 std::string marker_name(uint8_t code) {
@@ -79,8 +90,8 @@ class Walker {
         return finish();
       }
       if (code == 0 || code == 1 || (code >= kRst0 && code <= kSoi)) {
-        return suspect(str_cat("marker ", marker_name(code), " at offset ", pos_,
-                               " between segments"));
+        return suspect(
+            str_cat("marker ", marker_name(code), " at offset ", pos_, " between segments"));
       }
       if (head.size() < 4) {
         return reject(truncated(str_cat("segment ", marker_name(code)), pos_, 4, view_.size()));
@@ -91,8 +102,8 @@ class Walker {
                                " has the impossible length ", length));
       }
       if (length + 2 > view_.size() - pos_) {
-        return reject(truncated(str_cat("segment ", marker_name(code)), pos_, length + 2,
-                                view_.size()));
+        return reject(
+            truncated(str_cat("segment ", marker_name(code)), pos_, length + 2, view_.size()));
       }
       SPK_TRY(segment(code, static_cast<size_t>(length - 2)));
       if (stopped() || (header_only_ && frame_seen_)) return Status();
@@ -135,8 +146,10 @@ class Walker {
     if (header_only_) return Status();
     const std::string where = str_cat("SOF", number, " at offset ", at);
     if (code > kSof2) {
-      const char* what = number == 3 ? "lossless" : number == 9 || number == 10 ? "arithmetic-coded"
-                       : number == 11 ? "lossless arithmetic-coded" : "hierarchical";
+      const char* what = number == 3                   ? "lossless"
+                         : number == 9 || number == 10 ? "arithmetic-coded"
+                         : number == 11                ? "lossless arithmetic-coded"
+                                                       : "hierarchical";
       return reject(str_cat("unsupported jpeg: ", what, " (", where, ")"));
     }
     if (body[0] != 8) {
@@ -317,7 +330,7 @@ class Walker {
           found = true;
         }
       }
-      zeros = zeros || has_hole(piece.first(end));
+      zeros = zeros || has_zero_hole(piece.first(end));
       // The last byte is looked at again, for it may be the first half of a marker.
       marker += found || begin == end ? end : end - 1;
     }
@@ -336,15 +349,6 @@ class Walker {
     return Status();
   }
 
-  static bool has_hole(ByteSpan piece) {
-    for (size_t at = 0; at + kZeroBytes <= piece.size(); at += kZeroStride) {
-      if (load_le<uint64_t>(piece.data() + at) == 0 && is_all_zero(piece.subspan(at, kZeroBytes))) {
-        return true;
-      }
-    }
-    return false;
-  }
-
   // The file ends where a marker is due, perhaps behind the FF that begins it.
   Status file_ends() {
     if (out_.scans == 0) {
@@ -358,7 +362,8 @@ class Walker {
   Status has_all_bits_or_reject() {
     if (out_.has_all_bits()) return Status();
     return reject(str_cat("truncated: the file ends at ", view_.size(), " in or behind scan ",
-                          out_.scans, " (offset ", out_.cut_at, "), before the picture is complete"));
+                          out_.scans, " (offset ", out_.cut_at,
+                          "), before the picture is complete"));
   }
 
   Status finish() {
@@ -367,8 +372,8 @@ class Walker {
                             frame_seen_ ? "scan" : "frame header"));
     }
     if (!out_.has_all_components()) {
-      return reject(str_cat("truncated: EOI at offset ", out_.end - 2,
-                            " before every component had a scan"));
+      return reject(
+          str_cat("truncated: EOI at offset ", out_.end - 2, " before every component had a scan"));
     }
     return Status();
   }
@@ -389,22 +394,6 @@ class Walker {
 };
 
 }  // namespace
-
-bool JpegWalk::has_all_components() const {
-  for (size_t i = 0; i < component_count; ++i) {
-    if (components[i].missing_bits[0] == JpegComponent::kNeverSent) return false;
-  }
-  return component_count > 0;
-}
-
-bool JpegWalk::has_all_bits() const {
-  for (size_t i = 0; i < component_count; ++i) {
-    for (int8_t missing : components[i].missing_bits) {
-      if (missing != 0) return false;
-    }
-  }
-  return component_count > 0;
-}
 
 Result<JpegWalk> walk_jpeg(ByteView& view, bool header_only) {
   return Walker(view, header_only).run();

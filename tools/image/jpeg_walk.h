@@ -28,10 +28,10 @@ struct JpegWalk {
   std::array<JpegComponent, 4> components{};
   uint32_t scans = 0;
 
-  uint64_t end = 0;      // behind EOI; 0: the walk did not get there
-  bool cut = false;      // the file ended behind a scan where a marker was due
-  uint64_t cut_at = 0;   // where the last scan's data began
-  std::string reject;    // not empty: no decoder need be asked
+  uint64_t end = 0;       // behind EOI; 0: the walk did not get there
+  bool cut = false;       // the file ended behind a scan where a marker was due
+  uint64_t cut_at = 0;    // where the last scan's data began
+  std::string reject;     // not empty: no decoder need be asked
   std::string suspicion;  // not empty: only a decoder can tell
 
   // Every component has had a scan that carries its mean values; without one there is no picture.
@@ -46,5 +46,9 @@ Result<JpegWalk> walk_jpeg(ByteView& view, bool header_only);
 // The first i with bytes[i] == 0xFF and bytes[i + 1] != 0, or bytes.size() where there is none.
 // The last byte is never the answer.
 size_t find_jpeg_marker(ByteSpan bytes) noexcept;
+
+// Whether there is a run of zeros that entropy-coded data hardly ever has; finds all of 640 bytes
+// and more.
+bool has_zero_hole(ByteSpan bytes) noexcept;
 
 }  // namespace spk::image

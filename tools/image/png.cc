@@ -13,7 +13,7 @@ constexpr size_t kSignatureBytes = 8;
 constexpr size_t kFrameBytes = 12;  // length, type, checksum
 constexpr uint32_t kMaxLength = 0x7fffffff;
 constexpr size_t kPieceBytes = 256 * 1024;
-constexpr uint64_t kDeflateLimit = 1032;  // no deflate stream grows by more
+constexpr uint64_t kDeflateLimit = 1032;               // no deflate stream grows by more
 constexpr uint64_t kMaxRowBytes = uint64_t{64} << 20;  // a decoder holds a few rows
 constexpr uint64_t kMaxChunks = 10 * 1000 * 1000;
 
@@ -43,8 +43,8 @@ class PngWalk {
     SPK_ASSIGN(Decoded decoded, decode_png(view_, end_));
     result_.decoded = decoded.whole;
     if (!decoded.whole) {
-      result_.reject = str_cat("corrupt png: ", suspicion_, suspicious ? "; " : "", "libpng: ",
-                               decoded.complaint);
+      result_.reject = str_cat("corrupt png: ", suspicion_, suspicious ? "; " : "",
+                               "libpng: ", decoded.complaint);
     }
     return Status();
   }
@@ -75,16 +75,16 @@ class PngWalk {
         }
       }
       if (length > kMaxLength) {
-        return reject(str_cat("corrupt png: chunk ", type, " at offset ", pos, " has length ",
-                              length));
+        return reject(
+            str_cat("corrupt png: chunk ", type, " at offset ", pos, " has length ", length));
       }
       if (chunks == 0) {
         SPK_TRY(header(type, pos, length));
         if (!result_.reject.empty() || options_.check == CheckMode::kNone) return Status();
       }
       if (uint64_t{length} + kFrameBytes > view_.size() - pos) {
-        return reject(truncated(str_cat("chunk ", type), pos, uint64_t{length} + kFrameBytes,
-                                view_.size()));
+        return reject(
+            truncated(str_cat("chunk ", type), pos, uint64_t{length} + kFrameBytes, view_.size()));
       }
       SPK_ASSIGN(const bool sound, checksum_holds(pos, length));
       if (!sound && !critical(type)) warn(kWarnMetadata);  // readers skip such a chunk
@@ -127,7 +127,10 @@ class PngWalk {
     switch (header_.colour) {
       case 0: header_.samples = result_.channels = 1; break;
       case 2: header_.samples = result_.channels = 3; break;
-      case 3: header_.samples = 1; result_.channels = 3; break;
+      case 3:
+        header_.samples = 1;
+        result_.channels = 3;
+        break;
       case 4: header_.samples = result_.channels = 2; break;
       case 6: header_.samples = result_.channels = 4; break;
       default: break;
@@ -135,8 +138,8 @@ class PngWalk {
     if (options_.check == CheckMode::kNone) return Status();
     const bool power = header_.depth == 1 || header_.depth == 2 || header_.depth == 4 ||
                        header_.depth == 8 || header_.depth == 16;
-    const bool fits = header_.colour == 0 || (header_.colour == 3 && header_.depth <= 8) ||
-                      header_.depth >= 8;
+    const bool fits =
+        header_.colour == 0 || (header_.colour == 3 && header_.depth <= 8) || header_.depth >= 8;
     if (result_.channels == 0 || !power || !fits || body[10] != 0 || body[11] != 0 ||
         header_.interlace > 1) {
       return reject(str_cat("corrupt png: IHDR says depth ", header_.depth, ", colour type ",
@@ -177,8 +180,8 @@ class PngWalk {
     const bool data = std::strcmp(type, "IDAT") == 0;
     if (data) {
       if (data_ended_) {
-        result_.reject = str_cat("corrupt png: chunk IDAT at offset ", pos,
-                                 " does not follow the others");
+        result_.reject =
+            str_cat("corrupt png: chunk IDAT at offset ", pos, " does not follow the others");
       }
       data_bytes_ += length;
       data_seen_ = true;
@@ -187,14 +190,15 @@ class PngWalk {
     data_ended_ = data_seen_;
     if (std::strcmp(type, "PLTE") == 0) {
       if (data_seen_ || palette_seen_ || length % 3 != 0 || length == 0 || length > 768) {
-        suspicion_ = str_cat("chunk PLTE at offset ", pos, " of ", length, " bytes is out of place");
+        suspicion_ =
+            str_cat("chunk PLTE at offset ", pos, " of ", length, " bytes is out of place");
       }
       palette_seen_ = true;
     } else if (critical(type) && std::strcmp(type, "IEND") != 0 && index > 0) {
-      result_.reject = str_cat(std::strcmp(type, "IHDR") == 0
-                                   ? "corrupt png: a second chunk "
-                                   : "corrupt png: unknown critical chunk ",
-                               type, " at offset ", pos);
+      result_.reject =
+          str_cat(std::strcmp(type, "IHDR") == 0 ? "corrupt png: a second chunk "
+                                                 : "corrupt png: unknown critical chunk ",
+                  type, " at offset ", pos);
     }
   }
 

@@ -2,13 +2,13 @@
 
 #if SPK_HAVE_PNG
 
+#include <png.h>
+
 #include <algorithm>
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
-
-#include <png.h>
 
 #include "base/text.h"
 

@@ -110,9 +110,9 @@ bool over_pixel_limit(const ProbeOptions& options, ProbeResult& result) {
 bool over_frames_limit(const ProbeOptions& options, uint64_t pixels, ProbeResult& result) {
   constexpr uint64_t kFactor = 16;
   if (pixels / kFactor <= options.max_pixels) return false;
-  result.reject = str_cat("over the pixel limit: its frames have more than ",
-                          format_count(options.max_pixels), " x ", kFactor,
-                          " pixels (--max-pixels)");
+  result.reject =
+      str_cat("over the pixel limit: its frames have more than ", format_count(options.max_pixels),
+              " x ", kFactor, " pixels (--max-pixels)");
   return true;
 }
 

@@ -22,10 +22,10 @@ struct Signature {
 
 // Formats with a prober, for telling what a few remaining bytes began.
 constexpr std::array kOwn = {
-    Signature{0, "\xff\xd8\xff"sv, "jpeg"},     Signature{0, "\x89PNG\r\n\x1a\n"sv, "png"},
-    Signature{0, "GIF87a"sv, "gif"},            Signature{0, "GIF89a"sv, "gif"},
-    Signature{0, "RIFF"sv, "webp"},             Signature{0, "BM"sv, "bmp"},
-    Signature{0, "II*\0"sv, "tiff"},            Signature{0, "MM\0*"sv, "tiff"},
+    Signature{0, "\xff\xd8\xff"sv, "jpeg"}, Signature{0, "\x89PNG\r\n\x1a\n"sv, "png"},
+    Signature{0, "GIF87a"sv, "gif"},        Signature{0, "GIF89a"sv, "gif"},
+    Signature{0, "RIFF"sv, "webp"},         Signature{0, "BM"sv, "bmp"},
+    Signature{0, "II*\0"sv, "tiff"},        Signature{0, "MM\0*"sv, "tiff"},
 };
 
 // Pictures that are not taken.
@@ -74,7 +74,10 @@ constexpr std::array kOtherThings = {
     Signature{0, "7z\xbc\xaf\x27\x1c"sv, "7z"},
     Signature{0, "Rar!\x1a\x07"sv, "rar"},
     Signature{257, "ustar"sv, "tar"},
-    Signature{0, "\x7f" "ELF"sv, "elf program"},
+    Signature{0,
+              "\x7f"
+              "ELF"sv,
+              "elf program"},
     Signature{0, "SQLite format 3\0"sv, "sqlite"},
     Signature{0, "\x93NUMPY"sv, "numpy array"},
     Signature{0, "\x89HDF\r\n\x1a\n"sv, "hdf5"},
@@ -83,7 +86,10 @@ constexpr std::array kOtherThings = {
     Signature{0, "\x1a\x45\xdf\xa3"sv, "matroska"},
     Signature{0, "\0\0\x01\xba"sv, "mpeg video"},
     Signature{0, "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"sv, "ole document"},
-    Signature{0, "\0\0\0\x01" "Bud1"sv, "ds_store"},
+    Signature{0,
+              "\0\0\0\x01"
+              "Bud1"sv,
+              "ds_store"},
     Signature{0, "\0\x05\x16\x07"sv, "appledouble"},
     Signature{0, "MZ"sv, "windows program"},
 };
@@ -170,7 +176,14 @@ bool is_bmp(std::string_view head) {
   if (!head.starts_with("BM")) return false;
   if (head.size() < 18) return head.find_first_not_of("BM") != std::string_view::npos;
   switch (load_le<uint32_t>(reinterpret_cast<const uint8_t*>(head.data()) + 14)) {
-    case 12: case 16: case 40: case 52: case 56: case 64: case 108: case 124: return true;
+    case 12:
+    case 16:
+    case 40:
+    case 52:
+    case 56:
+    case 64:
+    case 108:
+    case 124: return true;
     default: return false;
   }
 }

@@ -15,10 +15,23 @@ constexpr uint64_t kMaxEntries = 4096;  // of a directory; writers know a few hu
 constexpr size_t kPieceBytes = 32 * 1024;
 
 enum Tag : uint16_t {
-  kWidth = 256, kHeight = 257, kBits = 258, kCompression = 259, kPhotometric = 262,
-  kStripOffsets = 273, kSamples = 277, kRowsPerStrip = 278, kStripBytes = 279, kPlanar = 284,
-  kTileWidth = 322, kTileHeight = 323, kTileOffsets = 324, kTileBytes = 325, kJpegOffset = 513,
-  kJpegBytes = 514, kDngVersion = 50706,
+  kWidth = 256,
+  kHeight = 257,
+  kBits = 258,
+  kCompression = 259,
+  kPhotometric = 262,
+  kStripOffsets = 273,
+  kSamples = 277,
+  kRowsPerStrip = 278,
+  kStripBytes = 279,
+  kPlanar = 284,
+  kTileWidth = 322,
+  kTileHeight = 323,
+  kTileOffsets = 324,
+  kTileBytes = 325,
+  kJpegOffset = 513,
+  kJpegBytes = 514,
+  kDngVersion = 50706,
 };
 
 struct Entry {
@@ -30,10 +43,22 @@ struct Entry {
 // Bytes of one value of a field type; 0: unknown.
 uint32_t type_bytes(uint16_t type) {
   switch (type) {
-    case 1: case 2: case 6: case 7: return 1;
-    case 3: case 8: return 2;
-    case 4: case 9: case 11: case 13: return 4;
-    case 5: case 10: case 12: case 16: case 17: case 18: return 8;
+    case 1:
+    case 2:
+    case 6:
+    case 7: return 1;
+    case 3:
+    case 8: return 2;
+    case 4:
+    case 9:
+    case 11:
+    case 13: return 4;
+    case 5:
+    case 10:
+    case 12:
+    case 16:
+    case 17:
+    case 18: return 8;
     default: return 0;
   }
 }
@@ -50,7 +75,8 @@ class TiffWalk {
     if (head.size() < (big_ ? 16u : 8u)) {
       return reject(truncated("the header", 0, big_ ? 16 : 8, view_.size()));
     }
-    const bool usual = !big_ || (number(head.subspan(4), 2) == 8 && number(head.subspan(6), 2) == 0);
+    const bool usual =
+        !big_ || (number(head.subspan(4), 2) == 8 && number(head.subspan(6), 2) == 0);
     if (!usual) return reject("corrupt tiff: header of a BigTIFF without 8-byte offsets");
     uint64_t directory = big_ ? number(head.subspan(8), 8) : number(head.subspan(4), 4);
     std::set<uint64_t> seen;
@@ -79,8 +105,10 @@ class TiffWalk {
   uint64_t number(ByteSpan bytes, size_t width) const {
     switch (width) {
       case 1: return bytes[0];
-      case 2: return big_endian_ ? load_be<uint16_t>(bytes.data()) : load_le<uint16_t>(bytes.data());
-      case 4: return big_endian_ ? load_be<uint32_t>(bytes.data()) : load_le<uint32_t>(bytes.data());
+      case 2:
+        return big_endian_ ? load_be<uint16_t>(bytes.data()) : load_le<uint16_t>(bytes.data());
+      case 4:
+        return big_endian_ ? load_be<uint32_t>(bytes.data()) : load_le<uint32_t>(bytes.data());
       default:
         return big_endian_ ? load_be<uint64_t>(bytes.data()) : load_le<uint64_t>(bytes.data());
     }
@@ -99,8 +127,8 @@ class TiffWalk {
     }
     const uint64_t count = number(head, count_width);
     if (count == 0 || count > kMaxEntries) {
-      return reject(str_cat("corrupt tiff: directory at offset ", directory, " with ", count,
-                            " entries"));
+      return reject(
+          str_cat("corrupt tiff: directory at offset ", directory, " with ", count, " entries"));
     }
     const size_t bytes = static_cast<size_t>(count) * entry_width + word;
     SPK_ASSIGN(ByteSpan body, view_.at(directory + count_width, bytes));
@@ -121,8 +149,8 @@ class TiffWalk {
       if (size * entry.count > word) {
         entry.at = number(raw.subspan(4 + word), word);
         if (!inside(entry.at, size * entry.count) && options_.check != CheckMode::kNone) {
-          return reject(truncated(str_cat("tag ", tag), entry.at, size * entry.count,
-                                  view_.size()));
+          return reject(
+              truncated(str_cat("tag ", tag), entry.at, size * entry.count, view_.size()));
         }
       }
       entries_.emplace(tag, entry);
@@ -191,12 +219,12 @@ class TiffWalk {
       return reject(str_cat("corrupt tiff: page ", page, " has strips or tiles of ", unit_height,
                             " x ", unit_width));
     }
-    const uint64_t need = ((width + unit_width - 1) / unit_width) *
-                          ((height + unit_height - 1) / unit_height);
+    const uint64_t need =
+        ((width + unit_width - 1) / unit_width) * ((height + unit_height - 1) / unit_height);
     const uint64_t count = std::min(offsets->second.count, lengths->second.count);
     if (count < need) {
-      return reject(str_cat("truncated: page ", page, " has ", count, " strips or tiles, needs ",
-                            need));
+      return reject(
+          str_cat("truncated: page ", page, " has ", count, " strips or tiles, needs ", need));
     }
     uint64_t total = 0;
     bool empty = false;
@@ -236,8 +264,8 @@ class TiffWalk {
       for (size_t i = 0; i < units; ++i) {
         const uint64_t bytes = number(raw.subspan(i * length_width), length_width);
         if (!inside(batch[i], bytes)) {
-          return reject(truncated(str_cat("strip or tile ", first + i), batch[i], bytes,
-                                  view_.size()));
+          return reject(
+              truncated(str_cat("strip or tile ", first + i), batch[i], bytes, view_.size()));
         }
         total += bytes;
         empty |= bytes == 0;

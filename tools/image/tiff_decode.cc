@@ -2,13 +2,13 @@
 
 #if SPK_HAVE_TIFF
 
+#include <tiffio.h>
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <vector>
-
-#include <tiffio.h>
 
 #include "base/text.h"
 
@@ -102,8 +102,8 @@ TIFF* open_tiff(Input& in) {
     return true;
   }();
   static_cast<void>(handlers_set);
-  return TIFFClientOpen("picture", "rm", &in, on_read, on_write, on_seek, on_close, on_size, nullptr,
-                        nullptr);
+  return TIFFClientOpen("picture", "rm", &in, on_read, on_write, on_seek, on_close, on_size,
+                        nullptr, nullptr);
 }
 
 #endif

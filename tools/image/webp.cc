@@ -72,8 +72,8 @@ class WebpWalk {
     chunk.body = pos + kChunkHeader;
     chunk.end = chunk.body + load_le<uint32_t>(head.data() + 4);
     if (chunk.end > limit && options_.check != CheckMode::kNone) {
-      return reject(truncated(str_cat("chunk ", escape_bytes(chunk.type)), pos, chunk.end - pos,
-                              limit));
+      return reject(
+          truncated(str_cat("chunk ", escape_bytes(chunk.type)), pos, chunk.end - pos, limit));
     }
     return Status();
   }
@@ -145,8 +145,8 @@ class WebpWalk {
         return reject(str_cat("corrupt webp: ", where, " begins no key frame"));
       }
       if (10 + uint64_t{tag >> 5} > length && options_.check != CheckMode::kNone) {
-        return reject(truncated(where + ", first partition", chunk.body, 10 + uint64_t{tag >> 5},
-                                chunk.end));
+        return reject(
+            truncated(where + ", first partition", chunk.body, 10 + uint64_t{tag >> 5}, chunk.end));
       }
       bits.width = load_le<uint16_t>(body.data() + 6) & 0x3fff;
       bits.height = load_le<uint16_t>(body.data() + 8) & 0x3fff;
@@ -183,7 +183,8 @@ class WebpWalk {
 
   Status frame(const Chunk& chunk) {
     if (!animated_) return reject(str_cat("corrupt webp: ANMF at offset ", chunk.pos));
-    if (++frames_ > kMaxFrames) return reject(str_cat("corrupt webp: over ", kMaxFrames, " frames"));
+    if (++frames_ > kMaxFrames)
+      return reject(str_cat("corrupt webp: over ", kMaxFrames, " frames"));
     Bitstream bits;
     for (uint64_t pos = chunk.body + kFrameHeader; pos < chunk.end && bits.height == 0;) {
       Chunk inner;
@@ -244,7 +245,8 @@ Status WebpWalk::decode_if_asked(const Bitstream& bits) {
     copy.reserve(static_cast<size_t>(bytes));
     while (!data.empty()) {
       copy.insert(copy.end(), data.begin(), data.end());
-      SPK_ASSIGN(data, view_.at(bits.begin + copy.size(), static_cast<size_t>(bytes) - copy.size()));
+      SPK_ASSIGN(data,
+                 view_.at(bits.begin + copy.size(), static_cast<size_t>(bytes) - copy.size()));
     }
     data = copy;
   }
@@ -265,8 +267,8 @@ Status WebpWalk::decode_if_asked(const Bitstream& bits) {
   }
   result_.decoded = status == VP8_STATUS_OK;
   if (status == VP8_STATUS_OK) return Status();
-  return reject(str_cat("corrupt webp: picture at offset ", bits.begin, "; libwebp: ",
-                        status_text(status)));
+  return reject(
+      str_cat("corrupt webp: picture at offset ", bits.begin, "; libwebp: ", status_text(status)));
 }
 
 #else
