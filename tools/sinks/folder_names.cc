@@ -11,6 +11,7 @@ namespace {
 
 constexpr size_t kMostNameBytes = 255;
 constexpr size_t kMostKeyBytes = 3000;
+constexpr size_t kMostFolderBytes = 2700;  // leaves room for a new name
 constexpr size_t kRestHeadBytes = 120;
 constexpr size_t kRestTailBytes = 60;
 
@@ -57,7 +58,7 @@ KeyShape key_shape(std::string_view key) noexcept {
       shape.is_path = key.size() <= kMostKeyBytes;
       return shape;
     }
-    if (slash + 1 > kMostKeyBytes) return shape;
+    if (slash + 1 > kMostFolderBytes) return shape;
     at = slash + 1;
     shape.folder_bytes = at;
   }

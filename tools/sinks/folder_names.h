@@ -11,8 +11,9 @@
 //   front.
 //
 // Keys that cannot be their own path: those with a component that is empty (as in absolute paths),
-// ".", "..", longer than 255 bytes, or with a NUL; keys of more than 3,000 bytes; a key that an
-// earlier sample has as well; a key that is also a folder of other keys.
+// ".", "..", longer than 255 bytes, or with a NUL; keys of more than 3,000 bytes, or of more than
+// 2,700 up to their last slash; a key that an earlier sample has as well; a key that is also a
+// folder of other keys.
 #pragma once
 
 #include <cstdint>

@@ -1,26 +1,45 @@
 #include "ui/ui.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 
 #include "base/text.h"
+#include "ui/signals.h"
 
 namespace spk {
 
 namespace {
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
+constexpr int kLookForSignalMs = 200;
 constexpr std::string_view kEraseLine = "\r\x1b[K";
 
-// All of it, or the errno of what went wrong.
+// All of it, or the errno of what went wrong. A reader that does not read must not keep the program
+// from obeying a signal: EINTR where one asked for a stop and nothing can be written.
 int write_fully(int fd, std::string_view text) {
+  struct stat info = {};
+  const bool may_block = fstat(fd, &info) == 0 && !S_ISREG(info.st_mode);
   while (!text.empty()) {
-    const ssize_t wrote = ::write(fd, text.data(), text.size());
+    size_t size = text.size();
+    if (may_block) {
+      size = std::min<size_t>(size, PIPE_BUF);  // so much a pipe that is ready takes at once
+      pollfd ready = {fd, POLLOUT, 0};
+      const int count = poll(&ready, 1, kLookForSignalMs);
+      if (count == 0 || (count < 0 && errno == EINTR)) {
+        if (cancel_flag()) return EINTR;
+        continue;
+      }
+    }
+    const ssize_t wrote = ::write(fd, text.data(), size);
     if (wrote < 0) {
-      if (errno == EINTR) continue;
+      if (errno == EINTR || errno == EAGAIN) continue;
       return errno;
     }
     text.remove_prefix(static_cast<size_t>(wrote));
@@ -160,6 +179,7 @@ Status Ui::finish() {
   clear_status_locked();
   flush_locked();
   if (out_errno_ == 0 || out_errno_ == EPIPE) return {};
+  if (out_errno_ == EINTR) return cancel_status();
   return Status::from_errno(out_errno_, "cannot write to standard output");
 }
 

@@ -67,6 +67,7 @@ class Ui {
   // Sends what is buffered; for objects that a program waits for.
   void flush();
   // Sends what is buffered. Ok also where the reader of stdout has gone (EPIPE): that is its right.
+  // kCancelled where a signal came while the reader did not read.
   Status finish();
 
  private:
