@@ -95,13 +95,10 @@ Result<std::unique_ptr<OpenShard>> ShardFiles::open_shard(uint32_t shard) const 
   }
   SPK_ASSIGN(const uint64_t file_bytes, file->size());
   const uint64_t expected = rows_[shard].file_bytes;
-  if (file_bytes != expected) {
-    return damaged(str_cat("file has ", file_bytes, " bytes, the index says ", expected))
-        .at_offset(std::min(file_bytes, expected))
-        .with_hint("copy it again, or `stripepack repair --from COPY`");
-  }
-  // Each shard is asked: it may be a link to another file system than the index's.
-  if (access_ == ShardAccess::kMapping && !detect_filesystem(file->fd()).network) {
+  // A cut shard costs the samples that lie behind the cut and no others: it is read, but never
+  // mapped. Each shard is asked for its file system: it may be a link to another than the index's.
+  if (access_ == ShardAccess::kMapping && file_bytes == expected &&
+      !detect_filesystem(file->fd()).network) {
     auto mapping = Mapping::open(*file, expected);
     if (mapping.ok()) {
       opened->mapping = std::move(mapping).value();

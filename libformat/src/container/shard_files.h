@@ -1,7 +1,6 @@
 // The shard files of an open pack: opened when they are first needed, relative to the pack's
-// directory descriptor, compared with the size that the index gives, and kept open while there is
-// room. A pack may have more shards than a process may have open files; the ones not used lately
-// are closed then.
+// directory descriptor, and kept open while there is room. A pack may have more shards than a
+// process may have open files; the ones not used lately are closed then.
 //
 // Thread safety: all members may be called by several threads at once, and after fork(). A shard
 // that is open is pinned by one atomic addition.
@@ -74,8 +73,8 @@ class ShardFiles {
     const OpenShard* shard_ = nullptr;
   };
 
-  // REQUIRES a shard of the pack. kDamaged where the file is missing or has another size, which the
-  // message gives.
+  // REQUIRES a shard of the pack. kDamaged where the file is missing. One that was cut can be read
+  // up to its end.
   Status pin(uint32_t shard, Pin& pin) const;
 
   uint32_t open_count() const noexcept { return open_count_.load(std::memory_order_relaxed); }
