@@ -10,7 +10,8 @@ endif()
 
 add_library(spk_flags INTERFACE)
 target_compile_options(spk_flags INTERFACE
-  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wcast-align -Wimplicit-fallthrough)
+  -Wall -Wextra -Wshadow -Wcast-align -Wimplicit-fallthrough
+  $<$<COMPILE_LANGUAGE:CXX>:-Wnon-virtual-dtor;-Woverloaded-virtual>)
 if(SPK_WARNINGS_AS_ERRORS)
   target_compile_options(spk_flags INTERFACE -Werror)
 endif()
