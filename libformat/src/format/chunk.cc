@@ -35,14 +35,13 @@ Result<ChunkHeader> decode_chunk_header(ByteSpan first) {
   }
   const ChunkHeader header = ChunkHeader::decode(first.data());
   if (header.magic != kChunkMagic) {
-    return Status(Code::kNotThisFormat,
-                  str_cat("no chunk here: found magic ", to_hex(header.magic), ", expected ",
-                          to_hex(kChunkMagic)));
+    return Status(Code::kNotThisFormat, str_cat("no chunk here: found magic ", to_hex(header.magic),
+                                                ", expected ", to_hex(kChunkMagic)));
   }
   const auto bad = [](std::string what) { return damaged("chunk header: " + std::move(what)); };
   if (header.header_bytes != ChunkHeader::kBytes) {
-    return bad(str_cat("header_bytes is ", header.header_bytes, ", expected ",
-                       ChunkHeader::kBytes));
+    return bad(
+        str_cat("header_bytes is ", header.header_bytes, ", expected ", ChunkHeader::kBytes));
   }
   if (header.chunk_bytes_log2 < 16 || header.chunk_bytes_log2 > 26 || header.blob_align_log2 > 12) {
     return bad(str_cat("chunk_bytes_log2 ", header.chunk_bytes_log2, " or blob_align_log2 ",
@@ -58,8 +57,8 @@ Result<ChunkHeader> decode_chunk_header(ByteSpan first) {
       header.payload_offset > header.used_bytes ||
       divide_up(header.used_bytes, uint64_t{1} << header.chunk_bytes_log2) != header.span_slots) {
     return bad(str_cat("table of ", header.table_bytes, " bytes, payload at ",
-                       header.payload_offset, " and end at ", header.used_bytes,
-                       " do not go with ", header.span_slots, " slots"));
+                       header.payload_offset, " and end at ", header.used_bytes, " do not go with ",
+                       header.span_slots, " slots"));
   }
   if (header.payload_offset !=
       round_up(ChunkHeader::kBytes + header.table_bytes, uint64_t{1} << header.blob_align_log2)) {
@@ -104,8 +103,8 @@ Status check_chunk_rows(const ChunkHeader& header, ByteSpan table, const SampleT
       if (schema.fields[i].kind != FieldKind::kBlob) continue;
       if (!field.present) {
         if (field.offset == 0 && field.bytes == 0 && field.checksum == 0) continue;
-        return damaged(str_cat("sample ", row, " has no blob in field ", i,
-                               ", but its columns are not zero"));
+        return damaged(
+            str_cat("sample ", row, " has no blob in field ", i, ", but its columns are not zero"));
       }
       if (field.offset != round_up(end, align) || field.offset > header.used_bytes ||
           field.bytes > header.used_bytes - field.offset) {

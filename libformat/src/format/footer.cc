@@ -191,10 +191,9 @@ Result<FooterView> FooterView::parse(ByteSpan footer) {
   const FooterHeader header = FooterHeader::decode(footer.data());
   if (header.magic != kFooterMagic || header.footer_bytes != footer.size() ||
       header.header_bytes != FooterHeader::kBytes || header.part_count > kMaxParts) {
-    return damaged(str_cat("footer header: magic ", to_hex(header.magic), ", ",
-                           header.footer_bytes, " bytes, ", header.part_count,
-                           " parts; expected magic ", to_hex(kFooterMagic), " and ",
-                           footer.size(), " bytes"));
+    return damaged(str_cat("footer header: magic ", to_hex(header.magic), ", ", header.footer_bytes,
+                           " bytes, ", header.part_count, " parts; expected magic ",
+                           to_hex(kFooterMagic), " and ", footer.size(), " bytes"));
   }
   const uint64_t head_bytes = FooterHeader::kBytes + header.part_count * PartEntry::kBytes;
   if (head_bytes > footer.size() - Trailer::kBytes) return damaged("footer's part list is cut off");

@@ -95,9 +95,9 @@ IndexPlan plan_index(std::vector<ShardRow>& rows, uint64_t fields_bytes, uint64_
     body_bytes = round_up(body_bytes + bytes, kSectionAlignBytes);
   }
   plan.block_count = static_cast<uint32_t>(divide_up(body_bytes, kIndexBlockBytes));
-  plan.head_bytes = round_up(
-      IndexHeader::kBytes + plan.sections.size() * PartEntry::kBytes + uint64_t{plan.block_count} * 8,
-      kFooterAlignBytes);
+  plan.head_bytes = round_up(IndexHeader::kBytes + plan.sections.size() * PartEntry::kBytes +
+                                 uint64_t{plan.block_count} * 8,
+                             kFooterAlignBytes);
   plan.file_bytes = plan.head_bytes + body_bytes;
   for (PartEntry& entry : plan.sections) entry.offset += plan.head_bytes;
 
@@ -162,7 +162,8 @@ Result<uint64_t> index_head_bytes(ByteSpan first, uint64_t file_bytes) {
                                                 ", expected ", to_hex(kIndexMagic)));
   }
   if (header.file_bytes != file_bytes) {
-    return damaged(str_cat("index has ", file_bytes, " bytes, its header says ", header.file_bytes));
+    return damaged(
+        str_cat("index has ", file_bytes, " bytes, its header says ", header.file_bytes));
   }
   if (header.head_bytes > file_bytes || header.head_bytes > kMaxIndexHeadBytes ||
       header.head_bytes < IndexHeader::kBytes) {
@@ -188,8 +189,7 @@ Result<IndexHead> decode_index_head(ByteSpan head) {
   if (header.section_count > kMaxParts || header.shard_count == 0 ||
       header.shard_count > kMaxShards || header.chunk_bytes_log2 < 16 ||
       header.chunk_bytes_log2 > 26 || header.blob_align_log2 > 12 ||
-      header.header_bytes != IndexHeader::kBytes ||
-      header.head_bytes % kFooterAlignBytes != 0 ||
+      header.header_bytes != IndexHeader::kBytes || header.head_bytes % kFooterAlignBytes != 0 ||
       header.block_count != divide_up(body_bytes, kIndexBlockBytes) ||
       IndexHeader::kBytes + header.section_count * PartEntry::kBytes +
               uint64_t{header.block_count} * 8 >
@@ -202,8 +202,8 @@ Result<IndexHead> decode_index_head(ByteSpan head) {
     const PartEntry entry = PartEntry::decode(at);
     if (entry.offset != round_up(end, kSectionAlignBytes) ||
         !range_fits(entry.offset, entry.bytes, header.file_bytes)) {
-      return damaged(str_cat("index section ", i, " lies at ", entry.offset, " with ",
-                             entry.bytes, " bytes in ", header.file_bytes));
+      return damaged(str_cat("index section ", i, " lies at ", entry.offset, " with ", entry.bytes,
+                             " bytes in ", header.file_bytes));
     }
     if (index.section(static_cast<PartKind>(entry.kind)).kind != 0 || (entry.flags & ~1u) != 0 ||
         entry.checksum != 0) {

@@ -113,12 +113,8 @@ void SampleColumns::encode_fields(TableBuilder& table, bool chunk_relative) cons
         table.add_signed(number, Role::kValue, values);
         break;
       }
-      case FieldKind::kFloat32:
-        table.add_float(number, Role::kValue, 4, columns.numbers);
-        break;
-      case FieldKind::kFloat64:
-        table.add_float(number, Role::kValue, 8, columns.numbers);
-        break;
+      case FieldKind::kFloat32: table.add_float(number, Role::kValue, 4, columns.numbers); break;
+      case FieldKind::kFloat64: table.add_float(number, Role::kValue, 8, columns.numbers); break;
     }
     if (columns.kind != FieldKind::kBlob && columns.length == 0) {
       table.add_unsigned(number, Role::kValueEnd, columns.ends);
@@ -138,8 +134,7 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
   SampleTable samples;
   const uint64_t rows = table.row_count();
   samples.rows_ = rows;
-  SPK_ASSIGN(samples.keys_,
-             StringColumn::make(table, kNoField, Role::kKeyEnd, Role::kKeyBytes));
+  SPK_ASSIGN(samples.keys_, StringColumn::make(table, kNoField, Role::kKeyEnd, Role::kKeyBytes));
   SPK_ASSIGN(samples.ordinals_,
              table.require(kNoField, Role::kOrdinal, ColumnType::kUnsigned, rows));
   SPK_ASSIGN(samples.flags_,
@@ -174,8 +169,7 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
     if (columns.length != 0) {
       if (!checked_mul(rows, columns.length, &values)) return damaged("row count overflows");
     } else {
-      SPK_ASSIGN(columns.ends,
-                 table.require(number, Role::kValueEnd, ColumnType::kUnsigned, rows));
+      SPK_ASSIGN(columns.ends, table.require(number, Role::kValueEnd, ColumnType::kUnsigned, rows));
       for (uint64_t row = 0; row < rows; ++row) {
         const uint64_t end = columns.ends.unsigned_at(row);
         if (end < values) return damaged(str_cat("values of row ", row, " end before they start"));
@@ -195,7 +189,8 @@ Result<SampleTable> SampleTable::parse(ByteSpan bytes, const Schema& schema) {
       if (columns.present->unsigned_at(row) != 0) continue;
       const auto [begin, end] = columns.value_range(row);
       bool empty = columns.length != 0 || begin == end;
-      for (uint64_t at = begin; at < end; ++at) empty = empty && columns.values.unsigned_at(at) == 0;
+      for (uint64_t at = begin; at < end; ++at)
+        empty = empty && columns.values.unsigned_at(at) == 0;
       if (!empty) {
         return damaged(str_cat("row ", row, " has no value in field ", i, ", but numbers for it"));
       }

@@ -53,8 +53,7 @@ Result<Schema> decode_schema(ByteSpan fields_part, ByteSpan classes_part) {
     field.name = std::string(names[i]);
     const uint64_t kind = kinds.unsigned_at(i);
     const uint64_t length = lengths.unsigned_at(i);
-    if (field.name.empty() || !is_valid_utf8(field.name) ||
-        schema.find(field.name) != kNoField) {
+    if (field.name.empty() || !is_valid_utf8(field.name) || schema.find(field.name) != kNoField) {
       return damaged(str_cat("field ", i, " has the name '", escape_bytes(field.name),
                              "', which is empty, repeated or not UTF-8"));
     }

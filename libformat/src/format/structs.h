@@ -36,25 +36,26 @@ constexpr bool fields_fill_exactly(const std::array<FieldLayout, N>& fields, siz
 #define SPK_RESERVED(offset, type, name, meaning) \
   zero = zero && (std::string_view(#name).substr(0, 8) != "reserved" || name == 0);
 
-#define SPK_STRUCT(struct_name, struct_bytes, meaning)                                          \
-  struct struct_name {                                                                          \
-    static constexpr size_t kBytes = struct_bytes;                                              \
-    SPK_FIELDS_##struct_name(SPK_MEMBER)                                                        \
-    /* REQUIRES kBytes bytes at `to`. */                                                        \
-    void encode(uint8_t* to) const noexcept { SPK_FIELDS_##struct_name(SPK_STORE) }             \
-    /* REQUIRES kBytes bytes at `from`. */                                                      \
-    static struct_name decode(const uint8_t* from) noexcept {                                   \
-      struct_name result;                                                                       \
-      SPK_FIELDS_##struct_name(SPK_LOAD) return result;                                         \
-    }                                                                                           \
-    bool reserved_is_zero() const noexcept {                                                    \
-      bool zero = true;                                                                         \
-      SPK_FIELDS_##struct_name(SPK_RESERVED) return zero;                                       \
-    }                                                                                           \
-  };                                                                                            \
-  static_assert(                                                                                \
-      fields_fill_exactly(std::to_array<FieldLayout>({SPK_FIELDS_##struct_name(SPK_LAYOUT)}),   \
-                          struct_bytes),                                                        \
+#define SPK_STRUCT(struct_name, struct_bytes, meaning)                                        \
+  struct struct_name {                                                                        \
+    static constexpr size_t kBytes = struct_bytes;                                            \
+    SPK_FIELDS_##struct_name(SPK_MEMBER) /* REQUIRES kBytes bytes at `to`. */                 \
+        void encode(uint8_t* to) const noexcept {                                             \
+      SPK_FIELDS_##struct_name(SPK_STORE)                                                     \
+    }                                                                                         \
+    /* REQUIRES kBytes bytes at `from`. */                                                    \
+    static struct_name decode(const uint8_t* from) noexcept {                                 \
+      struct_name result;                                                                     \
+      SPK_FIELDS_##struct_name(SPK_LOAD) return result;                                       \
+    }                                                                                         \
+    bool reserved_is_zero() const noexcept {                                                  \
+      bool zero = true;                                                                       \
+      SPK_FIELDS_##struct_name(SPK_RESERVED) return zero;                                     \
+    }                                                                                         \
+  };                                                                                          \
+  static_assert(                                                                              \
+      fields_fill_exactly(std::to_array<FieldLayout>({SPK_FIELDS_##struct_name(SPK_LAYOUT)}), \
+                          struct_bytes),                                                      \
       #struct_name " has a gap, an overlap or a misaligned field");
 #include "format/format_table.def"
 #undef SPK_STRUCT

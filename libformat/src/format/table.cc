@@ -65,9 +65,9 @@ bool is_known_role(uint16_t role) noexcept {
 #undef SPK_CASE_FieldKind
 #undef SPK_CASE_PartKind
 #undef SPK_CASE_ColumnFlag
-      // Reserved roles are in the table so that their numbers are taken, but this version does not
-      // know what they mean.
-      return static_cast<Role>(role) != Role::kCodec && static_cast<Role>(role) != Role::kShape;
+    // Reserved roles are in the table so that their numbers are taken, but this version does not
+    // know what they mean.
+    return static_cast<Role>(role) != Role::kCodec && static_cast<Role>(role) != Role::kShape;
   }
   return false;
 }
@@ -179,8 +179,7 @@ Result<uint64_t> TableView::head_bytes(ByteSpan first, uint64_t table_bytes) {
   }
   const TableHeader header = TableHeader::decode(first.data());
   if (!header.reserved_is_zero()) return unsupported("reserved bytes of a table header are in use");
-  if (header.column_count > kMaxColumns ||
-      table_data_offset(header.column_count) > table_bytes) {
+  if (header.column_count > kMaxColumns || table_data_offset(header.column_count) > table_bytes) {
     return damaged(str_cat("table of ", table_bytes, " bytes announces ", header.column_count,
                            " columns, which do not fit"));
   }
@@ -204,8 +203,8 @@ Result<TableView> TableView::parse(ByteSpan table) {
       return unsupported(str_cat("reserved bytes of column ", i, " are in use"));
     }
     if ((column.flags & ~static_cast<uint8_t>(ColumnFlag::kRequired)) != 0) {
-      return unsupported(str_cat("column ", i, " has flags ", column.flags,
-                                 ", which this version does not know"));
+      return unsupported(
+          str_cat("column ", i, " has flags ", column.flags, ", which this version does not know"));
     }
     const bool required = (column.flags & static_cast<uint8_t>(ColumnFlag::kRequired)) != 0;
     if (required && !is_known_role(column.role)) {
@@ -221,8 +220,8 @@ Result<TableView> TableView::parse(ByteSpan table) {
     names.push_back((uint32_t{column.field} << 16) | column.role);
     next = column.offset + column_span_bytes(column.bytes);
     if (!is_known_role(column.role)) continue;
-    const bool width_ok = column.width == 1 || column.width == 2 || column.width == 4 ||
-                          column.width == 8;
+    const bool width_ok =
+        column.width == 1 || column.width == 2 || column.width == 4 || column.width == 8;
     const bool type_ok = column.type >= static_cast<uint8_t>(ColumnType::kUnsigned) &&
                          column.type <= static_cast<uint8_t>(ColumnType::kBytes);
     if (!width_ok || !type_ok || column.bytes % column.width != 0) {
@@ -241,8 +240,8 @@ Result<TableView> TableView::parse(ByteSpan table) {
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    return damaged(str_cat("table has two columns with role ", *twice & 0xffff, " for field ",
-                           *twice >> 16));
+    return damaged(
+        str_cat("table has two columns with role ", *twice & 0xffff, " for field ", *twice >> 16));
   }
   return view;
 }
@@ -271,8 +270,8 @@ Result<std::optional<ColumnView>> TableView::optional(uint16_t field, Role role,
   if (column->type != type || column->count() != count) {
     return damaged(str_cat("column with role ", static_cast<uint16_t>(role), " for field ", field,
                            " has type ", static_cast<uint8_t>(column->type), " and ",
-                           column->count(), " elements; expected type ",
-                           static_cast<uint8_t>(type), " and ", count));
+                           column->count(), " elements; expected type ", static_cast<uint8_t>(type),
+                           " and ", count));
   }
   return std::optional<ColumnView>(*column);
 }
@@ -306,8 +305,8 @@ Result<StringColumn> StringColumn::make(const TableView& table, uint16_t field, 
     previous = end;
   }
   if (previous != strings.heap_.size()) {
-    return damaged(str_cat("strings end at ", previous, "; their heap has ", strings.heap_.size(),
-                           " bytes"));
+    return damaged(
+        str_cat("strings end at ", previous, "; their heap has ", strings.heap_.size(), " bytes"));
   }
   return strings;
 }

@@ -113,8 +113,7 @@ std::optional<FilledChunk> ChunkFiller::next() {
       continue;
     }
     size_t fitting = 0;
-    while (fitting < window_.size() &&
-           sizer_.bytes_with(window_[fitting].sample) > chunk_bytes_) {
+    while (fitting < window_.size() && sizer_.bytes_with(window_[fitting].sample) > chunk_bytes_) {
       ++fitting;
     }
     if (fitting == window_.size()) return close();

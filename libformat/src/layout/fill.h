@@ -59,7 +59,7 @@ class ChunkSizer {
 struct FilledChunk {
   std::vector<uint64_t> items;
   std::vector<StoredSample> samples;
-  uint32_t slot = 0;        // where it starts, in slots
+  uint32_t slot = 0;  // where it starts, in slots
   uint32_t span_slots = 1;
   uint64_t first_sample = 0;
   uint64_t table_bytes = 0;
@@ -67,11 +67,11 @@ struct FilledChunk {
   uint64_t used_bytes = 0;
 };
 
-// Deals a shard's accepted samples, pushed in order, to chunks. With look-ahead a chunk takes, again
-// and again, the first of the 64 earliest unplaced samples that still fits, and is closed when none
-// does; a new chunk always starts with the earliest, so nothing waits for ever. Without look-ahead
-// (an order that must be kept) the window is one sample wide. A sample that does not fit into an
-// empty chunk gets a run of slots to itself.
+// Deals a shard's accepted samples, pushed in order, to chunks. With look-ahead a chunk takes,
+// again and again, the first of the 64 earliest unplaced samples that still fits, and is closed
+// when none does; a new chunk always starts with the earliest, so nothing waits for ever. Without
+// look-ahead (an order that must be kept) the window is one sample wide. A sample that does not fit
+// into an empty chunk gets a run of slots to itself.
 class ChunkFiller {
  public:
   static constexpr size_t kLookAhead = 64;

@@ -46,8 +46,7 @@ Result<Geometry> resolve_geometry(const GeometryRequest& request) {
                                     " to ", format_size(kMaxChunkBytes)));
   }
   geometry.chunk_bytes = static_cast<uint32_t>(chunk);
-  geometry.blob_align_bytes =
-      mean_bytes < kTinySampleBytes ? kTinyBlobAlignBytes : kBlobAlignBytes;
+  geometry.blob_align_bytes = mean_bytes < kTinySampleBytes ? kTinyBlobAlignBytes : kBlobAlignBytes;
 
   if (request.shard_bytes != 0 && request.shard_bytes < chunk) {
     return invalid_argument(str_cat("--shard-size ", format_size(request.shard_bytes),
@@ -55,7 +54,8 @@ Result<Geometry> resolve_geometry(const GeometryRequest& request) {
                                     "); choose a larger one or a smaller --chunk-size"));
   }
   if (request.shard_count > kMaxShards) {
-    return invalid_argument(str_cat("--shards ", request.shard_count, " is more than ", kMaxShards));
+    return invalid_argument(
+        str_cat("--shards ", request.shard_count, " is more than ", kMaxShards));
   }
   uint64_t shards = request.shard_count;
   if (shards == 0) {

@@ -28,8 +28,9 @@ struct Geometry {
 
 // Defaults: chunk 4 MiB; doubled while it holds fewer than 16 mean samples, up to 16 MiB; halved
 // while the set has fewer than 256 chunks, but not below 16 mean samples nor 256 KiB. Shards of
-// 1 GiB and at most kMaxSamplesPerShard samples, at most 960 of them. Never more shards than samples, except that there is always one.
-// kInvalidArgument names the option (--chunk-size, --shard-size, --shards) that cannot be met.
+// 1 GiB and at most kMaxSamplesPerShard samples, at most 960 of them. Never more shards than
+// samples, except that there is always one. kInvalidArgument names the option (--chunk-size,
+// --shard-size, --shards) that cannot be met.
 Result<Geometry> resolve_geometry(const GeometryRequest& request);
 
 struct PositionRange {
