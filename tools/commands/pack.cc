@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iterator>
-#include <map>
 
 #include "base/text.h"
 #include "commands/options.h"
@@ -86,32 +85,24 @@ void PackCommand::add_to(CLI::App& app) {
 }
 
 void PackCommand::add_source_options() {
-  sub_->add_option("--source", options_.source_kind, "What SRC is; recognised by itself")
-      ->check(CLI::IsMember({"folder", "manifest"}));
+  add_choice_option<std::string>(*sub_, "--source", &options_.source_kind,
+                                 {{"folder", "folder"}, {"manifest", "manifest"}},
+                                 "What SRC is; recognised by itself");
   sub_->add_option("--root", options_.root, "List: paths are relative to this; default its folder");
-  const std::map<std::string, LabelMode> labels = {{"auto", LabelMode::kAuto},
-                                                   {"int", LabelMode::kInt},
-                                                   {"float", LabelMode::kFloat},
-                                                   {"none", LabelMode::kNone}};
-  sub_->add_option("--labels", options_.labels, "auto, int, float or none; default auto")
-      ->transform(CLI::Transformer(labels))
-      ->check(CLI::IsMember(labels))
-      ->option_text("KIND");
-  const std::map<std::string, SplitMode> splits = {{"auto", SplitMode::kAuto},
-                                                   {"none", SplitMode::kNone}};
-  sub_->add_option("--splits", options_.splits,
-                   "auto: folders train, val, test ... become packs of their own; none: classes")
-      ->transform(CLI::Transformer(splits))
-      ->check(CLI::IsMember(splits))
-      ->option_text("auto|none");
-  const std::map<std::string, CheckMode> checks = {{"none", CheckMode::kNone},
-                                                   {"structure", CheckMode::kStructure},
-                                                   {"decode", CheckMode::kDecode}};
-  sub_->add_option("--check", options_.check,
-                   "structure (default): nothing cut gets in; decode: every pixel; none: trust")
-      ->transform(CLI::Transformer(checks))
-      ->check(CLI::IsMember(checks))
-      ->option_text("MODE");
+  add_choice_option<LabelMode>(*sub_, "--labels", &options_.labels,
+                               {{"auto", LabelMode::kAuto},
+                                {"int", LabelMode::kInt},
+                                {"float", LabelMode::kFloat},
+                                {"none", LabelMode::kNone}},
+                               "What labels are; default auto");
+  add_choice_option<SplitMode>(
+      *sub_, "--splits", &options_.splits, {{"auto", SplitMode::kAuto}, {"none", SplitMode::kNone}},
+      "auto: folders train, val, test ... become packs of their own; none: classes");
+  add_choice_option<CheckMode>(
+      *sub_, "--check", &options_.check,
+      {{"structure", CheckMode::kStructure}, {"decode", CheckMode::kDecode},
+       {"none", CheckMode::kNone}},
+      "structure (default): nothing cut gets in; decode: every pixel; none: trust");
   sub_->add_option("--max-pixels", options_.max_pixels,
                    "Reject pictures with more pixels; default 178956970");
   sub_->add_option("--expect", expect_, "Refuse unless the source lists so many samples");
@@ -126,17 +117,11 @@ void PackCommand::add_geometry_options() {
       ->check(CLI::Range(1, 1 << 20))
       ->excludes(shard_size);
   sub_->add_option("--seed", options_.seed, "Seed of the shuffle; default 0");
-  const std::map<std::string, ShuffleMode> shuffles = {{"auto", ShuffleMode::kAuto},
-                                                       {"full", ShuffleMode::kFull},
-                                                       {"blocks", ShuffleMode::kBlocks},
-                                                       {"none", ShuffleMode::kNone}};
-  CLI::Option* shuffle =
-      sub_->add_option("--shuffle", options_.shuffle,
-                       "auto (default): full, but none for val and test; blocks: for large, cold "
-                       "sources; none")
-          ->transform(CLI::Transformer(shuffles))
-          ->check(CLI::IsMember(shuffles))
-          ->option_text("MODE");
+  CLI::Option* shuffle = add_choice_option<ShuffleMode>(
+      *sub_, "--shuffle", &options_.shuffle,
+      {{"auto", ShuffleMode::kAuto}, {"full", ShuffleMode::kFull},
+       {"blocks", ShuffleMode::kBlocks}, {"none", ShuffleMode::kNone}},
+      "auto (default): full, but none for val and test; blocks: for large, cold sources; none");
   sub_->add_flag("--no-shuffle", no_shuffle_, "Keep the source's order")->excludes(shuffle);
 }
 
