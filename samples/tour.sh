@@ -16,8 +16,8 @@ PATH=$PWD/$build:$PATH
 export PATH
 
 title() { printf '\n--- %s\n' "$*"; }
-# run COMMAND...: shows the command, quoted where the shell would need it, and runs it.
-run() {
+# show COMMAND...: the command, quoted where the shell would need it; run: shows and runs it.
+show() {
   printf '$'
   for word in "$@"; do
     case $word in
@@ -26,6 +26,9 @@ run() {
     esac
   done
   printf '\n'
+}
+run() {
+  show "$@"
   "$@"
 }
 
@@ -59,7 +62,28 @@ done
 title 'Look into it'
 run stripepack info "$pack"
 
-title 'Read it on 4 ranks: each reads its own equal part'
-. samples/tour_ranks.sh
+title 'Read it on 4 ranks at once: each reads its own equal part, by arithmetic'
+with_python=
+if PYTHONPATH=$PWD/$build/python "$python" -c 'import numpy, PIL, stripepack' 2>/dev/null; then
+  with_python=1
+  echo "$ export PYTHONPATH=$build/python"
+  export PYTHONPATH="$PWD/$build/python"
+fi
+val=$out/pack/val
+[ -f "$val/manifest.json" ] || val=
+ranks=
+for rank in 0 1 2 3; do
+  if [ -n "$with_python" ]; then
+    set -- "$python" samples/train.py "$pack" ${val:+--val "$val"} --rank "$rank" --world 4
+  else  # the Python module is not built, or numpy or Pillow is missing
+    set -- "$build/samples/train_c" "$pack" "$rank" 4
+  fi
+  show "$@"
+  "$@" &
+  ranks="$ranks $!"
+done
+for rank in $ranks; do
+  wait "$rank"
+done
 
 title "Done: the pack is $pack"

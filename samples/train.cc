@@ -1,0 +1,90 @@
+// The reading half of a trainer in C++: batches of samples in random order, one call a batch.
+//
+//   train PACK [RANK WORLD]
+//
+// The model is a stand-in (what each class weighs in bytes): step() is where a decoder and a model
+// go. c++ -std=c++17 train.cc -o train $(pkg-config --cflags --libs stripepack)
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <numeric>
+#include <random>
+#include <stripepack/stripepack.hpp>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t kBatch = 32;
+constexpr int kEpochs = 2;
+
+struct Class {
+  std::uint64_t pictures = 0;
+  std::uint64_t bytes = 0;
+};
+using Model = std::map<std::int64_t, Class>;
+
+void step(Model& model, std::int64_t label, const std::vector<std::uint8_t>& picture) {
+  ++model[label].pictures;
+  model[label].bytes += picture.size();
+}
+
+// Reads the samples of one batch; neighbours are read together. A sample that cannot be read is
+// told and left out.
+void run_batch(const stripepack::Pack& pack, std::uint32_t image,
+               const std::vector<std::uint64_t>& samples, const std::vector<std::int64_t>& labels,
+               std::uint64_t first, Model& model) {
+  std::vector<std::vector<std::uint8_t>> pictures(samples.size());
+  std::vector<spk_read_item> items(samples.size());
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    pictures[i].resize(pack.locate(image, samples[i]).size);
+    items[i] = {samples[i], pictures[i].data(), pictures[i].size(), 0, 0, 0};
+  }
+  stripepack::Error error;
+  pack.read_many(image, items, error);
+  if (error) std::cerr << "train: " << error.what() << '\n';
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    if (items[i].code == SPK_OK) step(model, labels[samples[i] - first], pictures[i]);
+  }
+}
+
+void train(const char* path, std::uint64_t rank, std::uint64_t world) {
+  const stripepack::Pack pack = stripepack::Pack::open(path);
+  const std::uint32_t image = pack.field("image");
+  const auto part = pack.part(rank, world);
+  const std::vector<std::int64_t> labels = pack.ints(pack.field("label"), part);
+
+  std::vector<std::uint64_t> order(part.end - part.begin);
+  std::iota(order.begin(), order.end(), part.begin);
+  Model model;
+  for (int epoch = 0; epoch < kEpochs; ++epoch) {
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(epoch));
+    for (std::size_t begin = 0; begin < order.size(); begin += kBatch) {
+      const auto from = order.begin() + static_cast<std::ptrdiff_t>(begin);
+      const auto to = from + static_cast<std::ptrdiff_t>(std::min(kBatch, order.size() - begin));
+      run_batch(pack, image, {from, to}, labels, part.begin, model);
+    }
+  }
+  for (const auto& [label, of_class] : model) {
+    std::cout << "rank " << rank << ": " << pack.class_name(static_cast<std::uint64_t>(label))
+              << ' ' << of_class.pictures << " pictures of " << of_class.bytes / of_class.pictures
+              << " bytes in " << kEpochs << " epochs\n";
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  if (argc != 2 && argc != 4) {
+    std::cerr << "usage: train PACK [RANK WORLD]\n";
+    return 2;
+  }
+  const bool ranks = argc == 4;
+  train(argv[1], ranks ? std::strtoull(argv[2], nullptr, 10) : 0,
+        ranks ? std::strtoull(argv[3], nullptr, 10) : 1);
+  return 0;
+} catch (const std::exception& error) {
+  std::cerr << "train: " << error.what() << '\n';
+  return 1;
+}
