@@ -74,7 +74,8 @@ val=$out/pack/val
 ranks=
 for rank in 0 1 2 3; do
   if [ -n "$with_python" ]; then
-    set -- "$python" samples/train.py "$pack" ${val:+--val "$val"} --rank "$rank" --world 4
+    set -- "$python" samples/train.py "$pack" ${val:+--val "$val"} --rank "$rank" --world 4 \
+      --limit 1000
   else  # the Python module is not built, or numpy or Pillow is missing
     set -- "$build/samples/train_c" "$pack" "$rank" 4
   fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A very small trainer: softmax regression on 8 x 8 thumbnails of the pictures in a pack.
 
-    train.py PACK [--val PACK] [--rank R --world W] [--epochs N]
+    train.py PACK [--val PACK] [--rank R --world W] [--epochs N] [--limit N]
 
 Each of W ranks reads its own equal part of the pack, without asking the others; here each trains on
 its part alone, so that nothing but the reading is shown. Rank and world come from the launcher where
@@ -10,6 +10,7 @@ PYTHONPATH=build/release/python.
 """
 import argparse
 import io
+import itertools
 import os
 import time
 
@@ -27,10 +28,10 @@ def decode(blob):
     return numpy.append(numpy.asarray(picture, numpy.float32).ravel() / 255 - 0.5, 1)
 
 
-def load(pack, rank=0, world=1):
-    """(pictures, labels, bytes) of a rank's part, read chunk by chunk."""
+def load(pack, limit, rank=0, world=1):
+    """(pictures, labels, bytes) of a rank's part, read chunk by chunk; at most LIMIT pictures."""
     pictures, samples, size = [], [], 0
-    for sample, blob in pack.iterate(rank, world):
+    for sample, blob in itertools.islice(pack.iterate(rank, world), limit):
         size += len(blob)
         try:
             pictures.append(decode(blob))
@@ -66,25 +67,26 @@ def main():
     options.add_argument("--world", type=int,
                          default=environment("WORLD_SIZE", "SLURM_NTASKS", default=1))
     options.add_argument("--epochs", type=int, default=60)
+    options.add_argument("--limit", type=int, metavar="N", help="read no more than N pictures")
     options = options.parse_args()
 
     pack = stripepack.open(options.pack)
     part = pack.part(options.rank, options.world)
     start = time.perf_counter()
-    pictures, labels, size = load(pack, options.rank, options.world)
+    pictures, labels, size = load(pack, options.limit, options.rank, options.world)
     said = (f"rank {options.rank} of {options.world}: samples {part.start} to {part.stop - 1} of "
-            f"{len(pack)}, {size / 1e6:.2f} MB read and decoded in "
-            f"{1e3 * (time.perf_counter() - start):.0f} ms")
+            f"{len(pack)}; {len(labels)} pictures, {size / 1e6:.2f} MB, read and decoded in "
+            f"{time.perf_counter() - start:.1f} s")
     if len(labels) and labels.min() >= 0:
         classes = max(len(pack.classes), int(labels.max()) + 1)
         weights = train(pictures, labels, classes, options.epochs)
         name = "its part"
         if options.val:
             name = "the val pack"
-            pictures, labels, _ = load(stripepack.open(options.val))
+            pictures, labels, _ = load(stripepack.open(options.val), options.limit)
         right = (numpy.argmax(pictures @ weights, axis=1) == labels).mean()
         said += f"; trained, {100 * right:.0f} % of {name} right"
-    print(said, flush=True)
+    print(said + "\n", end="", flush=True)  # in one write, as other ranks write too
 
 
 if __name__ == "__main__":
