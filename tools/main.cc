@@ -77,6 +77,9 @@ int run_program(int argc, char** argv, Ui& ui) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text(), "Print version and build features, then exit");
   app.get_formatter()->column_width(34);
+  app.get_formatter()->label("TEXT", "");
+  app.get_formatter()->label("REQUIRED", "");
+  app.get_formatter()->label("Excludes", "not with");
   auto commands = make_commands();
   for (const auto& command : commands) command->add_to(app);
   try {
