@@ -2,8 +2,11 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <CLI/Error.hpp>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ui/progress.h"
 
@@ -20,5 +23,23 @@ uint32_t resolve_jobs(uint32_t jobs);
 // A size such as 4MiB (base/text.h, parse_size). A wrong one is CLI11's error and names the option.
 CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* bytes,
                              const std::string& help);
+// One of several words, each of which stands for a value. Anything else is CLI11's error and lists
+// them.
+template <typename T>
+CLI::Option* add_choice_option(CLI::App& sub, const std::string& name, T* value,
+                               std::vector<std::pair<std::string, T>> choices,
+                               const std::string& help) {
+  std::string words;
+  for (const auto& choice : choices) words += (words.empty() ? "" : "|") + choice.first;
+  const auto take = [=](const std::string& word) {
+    for (const auto& [known, meaning] : choices) {
+      if (known != word) continue;
+      *value = meaning;
+      return;
+    }
+    throw CLI::ValidationError(name, "'" + word + "' is not one of " + words);
+  };
+  return sub.add_option_function<std::string>(name, take, help)->type_name(words);
+}
 
 }  // namespace spk
