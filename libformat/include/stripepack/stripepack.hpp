@@ -269,13 +269,16 @@ class Pack {
 #endif
 
  private:
-  // No room where RANGE or the field is no good: the call that follows says so.
+  // Numbers in RANGE. None where RANGE or the field is no good: the call that follows says so. More
+  // than any vector holds where a hostile pack claims so many.
   std::size_t room_for(std::uint32_t field, Range range) const noexcept {
     spk_field known{};
     known.struct_size = sizeof known;
     if (range.end > size() || range.begin > range.end) return 0;
     if (spk_field_info(get(), field, &known, nullptr) != SPK_OK) return 0;
-    return static_cast<std::size_t>((range.end - range.begin) * known.length);
+    const std::uint64_t samples = range.end - range.begin;
+    if (known.length != 0 && samples > SIZE_MAX / 8 / known.length) return SIZE_MAX;
+    return static_cast<std::size_t>(samples * known.length);
   }
 
   std::unique_ptr<spk_pack, detail::ClosePack> pack_;

@@ -121,6 +121,12 @@ Status PackIndex::check_shard_row(uint32_t shard) const {
     return damaged(str_cat("shard ", shard, " has ", row.data_bytes, " bytes of data in a file of ",
                            row.file_bytes));
   }
+  // Each sample has a key's end and an ordinal among the names: what is announced is bounded by
+  // what is there.
+  if (row.sample_count > row.names_bytes / 2) {
+    return damaged(str_cat("shard ", shard, " has ", row.sample_count, " samples, but ",
+                           row.names_bytes, " bytes for their names"));
+  }
   const struct {
     PartKind kind;
     uint64_t offset, bytes;
