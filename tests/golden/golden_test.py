@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # ctest: timeout=300
-"""The golden packs, made anew, have the bytes that are checked in.
+"""The golden packs, made anew, have the bytes that are checked in; and those are read and proven.
 
 `--update` writes the archives and SHA256SUMS. That is a change of the format, or of how it is filled: it
 takes an entry in docs/FORMAT_HISTORY.md with the new hash of the set (tests/lint/format_history_test.py)."""
@@ -54,8 +54,14 @@ def main():
                 "%s/%s differs from offset %d on (%d bytes checked in, %d made)"
                 % (name, file, at, len(old), len(new))
             )
+    with tempfile.TemporaryDirectory(prefix="stripepack-golden-") as scratch:
+        for name in golden.names():
+            path = os.path.join(scratch, name)
+            golden.extract(name, path)
+            run = subprocess.run([golden.program("spk_make_pack"), "verify", path], check=False)
+            failed += run.returncode != 0
     if failed:
-        print("golden bytes changed; if that is meant, see golden_test.py --help")
+        print("if golden bytes were meant to change, see golden_test.py --help")
     return 1 if failed else 0
 
 

@@ -1,10 +1,11 @@
-// make_pack golden NAME OUT | random SEED OUT | names
-// Makes OUT/pack and OUT/expected.json; `names` lists the golden packs.
+// make_pack golden NAME OUT | random SEED OUT | verify PACK | names
+// Makes OUT/pack and OUT/expected.json and verifies the pack; `names` lists the golden packs.
 #include <charconv>
 #include <cstdio>
 #include <string>
 
 #include "base/text.h"
+#include "container/verify.h"
 #include "golden/recipe.h"
 #include "io/atomic_file.h"
 #include "io/directory.h"
@@ -12,7 +13,16 @@
 namespace spk::test {
 namespace {
 
-Status run(const std::string& kind, const std::string& which, const std::string& out) {
+Status verify(const std::string& path) {
+  std::string found;
+  SPK_ASSIGN(const VerifyReport report, verify_pack(path, {}, [&](const Damage& damage) {
+               if (found.empty())
+                 found = str_cat(damage.file, " @", damage.offset, ": ", damage.what);
+             }));
+  return report.ok() ? Status() : damaged(found).at_path(path);
+}
+
+Status make(const std::string& kind, const std::string& which, const std::string& out) {
   Recipe recipe;
   if (kind == "golden") {
     SPK_ASSIGN(recipe, golden_recipe(which));
@@ -26,7 +36,8 @@ Status run(const std::string& kind, const std::string& which, const std::string&
   }
   SPK_ASSIGN(const Directory dir, Directory::create(out));
   SPK_ASSIGN(const std::string expected, make_pack(out + "/pack", std::move(recipe)));
-  return write_file_atomically(dir, "expected.json", as_bytes(expected));
+  SPK_TRY(write_file_atomically(dir, "expected.json", as_bytes(expected)));
+  return verify(out + "/pack");
 }
 
 }  // namespace
@@ -38,11 +49,14 @@ int main(int argc, char** argv) {
     for (const std::string& name : spk::test::golden_names()) std::printf("%s\n", name.c_str());
     return 0;
   }
-  if (argc != 4 || (kind != "golden" && kind != "random")) {
-    std::fprintf(stderr, "usage: make_pack golden NAME OUT | random SEED OUT | names\n");
+  const bool verifies = argc == 3 && kind == "verify";
+  if (!verifies && (argc != 4 || (kind != "golden" && kind != "random"))) {
+    std::fprintf(stderr,
+                 "usage: make_pack golden NAME OUT | random SEED OUT | verify PACK | names\n");
     return 2;
   }
-  const spk::Status status = spk::test::run(kind, argv[2], argv[3]);
+  const spk::Status status =
+      verifies ? spk::test::verify(argv[2]) : spk::test::make(kind, argv[2], argv[3]);
   if (status.ok()) return 0;
   std::fprintf(stderr, "make_pack: %s\n", status.to_string().c_str());
   return 4;

@@ -63,11 +63,17 @@ Recipe random_recipe(uint64_t seed) {
   const bool with_absent = dice.one_in(2);
   const bool with_rejects = dice.one_in(3);
   const bool with_flags = dice.one_in(4);
-  const uint64_t samples = dice.one_in(10) ? dice.below(5) : 1 + dice.below(300);
+  uint64_t samples = dice.one_in(10) ? dice.below(5) : 1 + dice.below(300);
+  uint64_t key_bytes = 24;
+  if (dice.one_in(25)) {  // an index of several blocks
+    samples = 15000;
+    key_bytes = 200;
+    recipe.schema.fields.resize(std::min<size_t>(recipe.schema.fields.size(), 2));
+  }
   const uint64_t usual_bytes = 1 + dice.below(dice.one_in(2) ? 200 : chunk_bytes / 16);
   uint64_t left = kMostBytes;
   for (uint64_t i = 0; i < samples; ++i) {
-    RecipeSample sample = empty_sample(recipe.schema, dice.bytes(dice.below(24)),
+    RecipeSample sample = empty_sample(recipe.schema, dice.bytes(dice.below(key_bytes)),
                                        dice.bits() >> (dice.one_in(9) ? 0 : 48));
     if (with_flags && dice.one_in(5)) sample.stored.flags = static_cast<uint8_t>(dice.below(256));
     for (size_t field = 0; field < recipe.schema.fields.size(); ++field) {

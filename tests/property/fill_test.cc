@@ -24,7 +24,7 @@ struct Case {
 Case random_case(Random& random) {
   Case made;
   made.schema = random_schema(random);
-  made.geometry.chunk_bytes = uint32_t{65536} << random.below(7);
+  made.geometry.chunk_bytes = uint32_t{65536} << random.below(11);  // to 64 MiB
   made.geometry.blob_align_bytes = uint32_t{1} << random.below(13);
   made.look_ahead = !random.one_in(3);
   const uint64_t typical = 1 + made.geometry.chunk_bytes / (1 + random.below(40));
