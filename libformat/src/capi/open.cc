@@ -92,7 +92,9 @@ int32_t spk_open(const char* path, const spk_open_options* options, spk_pack** o
       wanted.check_checksums = known.skip_checksums == 0;
     }
     SPK_ASSIGN(std::shared_ptr<spk::Pack> pack, spk::Pack::open(path, wanted));
-    *out = new spk_pack{std::move(pack)};
+    auto made = std::make_unique<spk_pack>();
+    made->pack = std::move(pack);
+    *out = made.release();
     return {};
   });
 }

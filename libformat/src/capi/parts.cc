@@ -14,6 +14,9 @@ using spk::Status;
 static_assert(sizeof(spk_damage) == 80);
 
 struct spk_iter {
+  spk_iter(std::shared_ptr<spk::Pack> from, spk::PositionRange range)
+      : pack(std::move(from)), reader(*pack, range) {}
+
   std::shared_ptr<spk::Pack> pack;
   spk::PartReader reader;
   bool stands_on_sample = false;
@@ -65,7 +68,7 @@ int32_t spk_iter_open(const spk_pack* pack, uint64_t rank, uint64_t world, spk_i
   return guard(err, [&]() -> Status {
     SPK_TRY(need(out, "out"));
     SPK_ASSIGN(const spk::PositionRange range, part_of(pack, rank, world));
-    *out = new spk_iter{pack->pack, spk::PartReader(*pack->pack, range)};
+    *out = std::make_unique<spk_iter>(pack->pack, range).release();
     return {};
   });
 }
