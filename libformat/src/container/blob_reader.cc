@@ -21,7 +21,7 @@ constexpr size_t kBatchShards = 64;
 constexpr size_t kBatchOps = 4096;
 // How far ahead pages are asked for, and how often it is looked whether that is worth while.
 constexpr uint64_t kAheadBytes = uint64_t{32} << 20;
-constexpr uint64_t kWatchBytes = uint64_t{1} << 20;
+constexpr uint64_t kWatchBytes = uint64_t{4} << 20;
 
 }  // namespace
 
