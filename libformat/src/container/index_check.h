@@ -16,6 +16,8 @@ namespace spk {
 // Thread safety: const members and compare() may be called from several threads at once.
 class IndexCheck {
  public:
+  // No index: knows nothing, and finds nothing wrong.
+  IndexCheck() = default;
   // Reads the head and compares the checksum of every block. What is wrong is kept for damages().
   IndexCheck(const Directory& dir, uint32_t threads);
 

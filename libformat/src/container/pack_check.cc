@@ -106,6 +106,7 @@ class PackChecker {
     rejects_known_ = rejects_known_ && summary.rejects.has_value();
     if (summary.rejects) rejects_ += *summary.rejects;
     rows_.push_back(summary.row);
+    result_.shards.push_back(std::move(summary));
   }
 
   // Index, rejects.tsv and manifest.json against what the shards say.

@@ -12,7 +12,8 @@ namespace spk {
 struct PackCheckResult {
   VerifyReport report;
   PackFacts facts;
-  std::vector<bool> shard_whole;  // nothing is wrong with this shard's file
+  std::vector<bool> shard_whole;      // nothing is wrong with this shard's file
+  std::vector<ShardSummary> shards;
 };
 
 // As verify_pack on an open directory, which need not have a manifest.json: then its absence is no

@@ -290,6 +290,7 @@ class Loader {
       report(DamageKind::kFile, Code::kMismatch, shard_.data_bytes,
              str_cat("shard is whole, but not the one that the index describes: digest ",
                      digest.to_hex(), ", expected ", index_row_->digest.to_hex()));
+      shard_.differs_from_index = true;
       index_row_ = nullptr;
       return;
     }
@@ -472,7 +473,7 @@ ShardSummary LoadedShard::summary() const {
 void load_shard(const Directory& dir, const PackFacts& facts, IndexCheck& index, uint32_t shard,
                 uint64_t max_footer_bytes, std::vector<Damage>& damages, LoadedShard& loaded) {
   loaded.shard = shard;
-  loaded.name = shard_file_name(shard);
+  if (loaded.name.empty()) loaded.name = shard_file_name(shard);
   Loader(dir, facts, index, damages, loaded).run(max_footer_bytes);
 }
 
