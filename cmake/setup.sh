@@ -72,7 +72,7 @@ if [ "$(id -u)" != 0 ]; then
   [ -t 0 ] || as_root="sudo -n"
 fi
 if $as_root apt-get update -qq && $as_root env DEBIAN_FRONTEND=noninteractive \
-     apt-get install -y -qq --no-install-recommends $missing; then
+     apt-get install -y -qq --no-install-recommends -o Dpkg::Use-Pty=0 $missing; then
   mkdir -p build
   : > build/.packages-installed  # newer than a configured build: configure again
   say "done."

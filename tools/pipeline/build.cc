@@ -50,6 +50,10 @@ Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& option
 
 }  // namespace
 
+Status check_memory(const PlanInfo& info, const PackOptions& options) {
+  return share_memory(info, options, 1).status();
+}
+
 Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
                                const Source& source, const PackOptions& options,
                                BuildShared& shared) {
@@ -68,7 +72,8 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
   job.group_bytes = std::clamp(memory.payload_bytes / 128, kMiB / 16, kMiB);
   const uint64_t in_memory_limit = std::max(job.group_bytes, memory.payload_bytes / 16);
   BufferPool buffers(job.group_bytes, memory.payload_bytes / job.group_bytes);
-  const Preparer preparer(source, schema, options, arena, buffers, in_memory_limit);
+  const Preparer preparer(source, schema, options, arena, buffers, in_memory_limit,
+                          [&shared] { return shared.stopping(); });
   IoPool io(result.io_threads);
   job.dir = &dir;
   job.attempt = attempt;

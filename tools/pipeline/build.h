@@ -17,8 +17,11 @@ struct BuildResult {
   uint32_t io_threads = 0;
 };
 
+// kInvalidArgument, naming --memory, where it is too small for the plan.
+Status check_memory(const PlanInfo& info, const PackOptions& options);
+
 // `dir` is the pack's unfinished directory. The first error is that of the lowest shard that failed.
-// kInvalidArgument names --memory where it is too small for the plan.
+// REQUIRES that check_memory is ok.
 Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
                                const Source& source, const PackOptions& options,
                                BuildShared& shared);

@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "base/text.h"
+#include "container/pack.h"
 #include "io/atomic_file.h"
 
 namespace spk {
@@ -30,6 +34,44 @@ Result<bool> is_same_directory(const Directory& parent, const std::string& name,
   if (!named.ok()) return std::move(named).status();
   return named->device == info.st_dev && named->inode == info.st_ino;
 }
+
+// Temporary names are all of the form "shard-00000.spks.<attempt>.tmp", "index.spki.tmp",
+// "run.json.tmp-<token>", "plan.tmp.<token>".
+bool is_temporary_name(std::string_view name) {
+  return name.ends_with(".tmp") || name.find(".tmp-") != std::string_view::npos ||
+         name.starts_with("plan.tmp.");
+}
+
+// ".nfs": what NFS makes of a file that is removed while somebody has it open.
+bool is_own_file_name(std::string_view name) {
+  constexpr std::array<std::string_view, 8> kNames = {
+      kOwnerName, "plan.spkp", kManifestName, kIndexName, kRejectsName, kLayoutName, kRunName,
+      "SHA256SUMS"};
+  if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
+  return is_temporary_name(name) || name.starts_with(".nfs") ||
+         (name.starts_with("shard-") && name.ends_with(".spks"));
+}
+
+// The first entry that no run of ours can have made; "" where there is none.
+Result<std::string> foreign_entry(const Directory& partial) {
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, partial.list());
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.type == EntryType::kRegular) {
+      if (!is_own_file_name(entry.name)) return entry.name;
+      continue;
+    }
+    if (entry.type != EntryType::kDirectory) return entry.name;
+    if (entry.name == "replan") continue;
+    SPK_ASSIGN(const Directory split, Directory::open_at(partial, entry.name));
+    SPK_ASSIGN(const std::vector<DirectoryEntry> inner, split.list());
+    for (const DirectoryEntry& file : inner) {
+      if (file.type != EntryType::kRegular || !is_own_file_name(file.name)) {
+        return str_cat(entry.name, "/", file.name);
+      }
+    }
+  }
+  return std::string();
+}
 }  // namespace
 
 Result<OutputPlace> split_output(const std::string& output) {
@@ -49,11 +91,7 @@ Result<OutputPlace> split_output(const std::string& output) {
 Result<Claim> Claim::take(const OutputPlace& place) {
   Claim claim;
   claim.place_ = place;
-  auto parent = Directory::open(place.parent);
-  if (!parent.ok()) {
-    return std::move(parent).status().with_hint("make the folder that OUT shall stand in first");
-  }
-  claim.parent_ = std::move(parent).value();
+  SPK_ASSIGN(claim.parent_, Directory::open(place.parent));
   auto made = Directory::create_at(claim.parent_, place.partial_name());
   if (made.ok()) {
     claim.partial_ = std::move(made).value();
@@ -64,7 +102,6 @@ Result<Claim> Claim::take(const OutputPlace& place) {
     return std::move(made).status();
   }
   if (flock(claim.partial_.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    claim.made_ = false;  // whoever holds it, it is not ours to remove
     auto owner = read_whole_file(claim.partial_, kOwnerName, 4096);
     const std::string who = owner.ok() ? std::string(as_text(*owner)) : "another process";
     return Status(Code::kBusy, str_cat("another run is packing here: ", escape_bytes(who)))
@@ -74,14 +111,32 @@ Result<Claim> Claim::take(const OutputPlace& place) {
   // Between opening and locking, whoever held it may have published it under its final name.
   SPK_ASSIGN(const bool same, is_same_directory(claim.parent_, place.partial_name(), claim.partial_));
   if (!same) return take(place);
+  if (!claim.made_) {
+    SPK_ASSIGN(const std::string foreign, foreign_entry(claim.partial_));
+    if (!foreign.empty()) {
+      return Status(Code::kExists, str_cat("holds '", escape_bytes(foreign),
+                                           "', which no unfinished run leaves; it is left alone"))
+          .at_path(claim.partial_.path())
+          .with_hint("a pack is built in OUT.partial first: choose another OUT, or move that away");
+    }
+  }
+  claim.held_ = true;
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   claim.attempt_ = str_cat(host_name(), "-", getpid(), "-", to_hex(static_cast<uint64_t>(now)));
   SPK_TRY(write_file_atomically(claim.partial_, kOwnerName, as_bytes(owner_text())));
   return claim;
 }
 
+Claim::Claim(Claim&& other) noexcept
+    : place_(std::move(other.place_)),
+      parent_(std::move(other.parent_)),
+      partial_(std::move(other.partial_)),
+      attempt_(std::move(other.attempt_)),
+      made_(other.made_),
+      held_(std::exchange(other.held_, false)) {}
+
 Claim::~Claim() {
-  if (!partial_.is_open() || published_) return;
+  if (!held_) return;
   (void)partial_.unlink(kOwnerName);
   // Fails, as it should, where there is something to continue from.
   (void)parent_.remove_directory(place_.partial_name());
@@ -95,8 +150,17 @@ Status Claim::clear() const {
   return {};
 }
 
+Status Claim::remove_temporaries(const Directory& dir) {
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, dir.list());
+  for (const DirectoryEntry& entry : entries) {
+    if (is_temporary_name(entry.name)) SPK_TRY(dir.remove_tree(entry.name));
+  }
+  return {};
+}
+
 Status Claim::publish() {
-  SPK_TRY(partial_.unlink(kOwnerName));
+  SPK_TRY(remove_temporaries(partial_));
+  SPK_TRY(partial_.remove_tree(kOwnerName));
   SPK_TRY(partial_.sync());
   // An empty directory of that name may have been made beforehand (to give it a layout, say).
   SPK_ASSIGN(const bool exists, parent_.exists(place_.name));
@@ -106,7 +170,7 @@ Status Claim::publish() {
   } else {
     SPK_TRY(parent_.rename_no_replace(place_.partial_name(), place_.name));
   }
-  published_ = true;
+  held_ = false;
   return parent_.sync();
 }
 

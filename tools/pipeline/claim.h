@@ -22,10 +22,11 @@ class Claim {
   // Makes OUT.partial, or joins what an earlier run left there. kBusy where another live process of
   // this machine holds it (told by a lock on the directory that ends with its process; where the
   // file system has no locks, two runs at once waste work but do no harm: each writes under its own
-  // names, and what they rename is the same). kNotFound where OUT's folder is missing.
+  // names, and what they rename is the same). kNotFound where OUT's folder is missing; kExists where
+  // OUT.partial holds what no run of ours leaves, for it may be somebody's data.
   static Result<Claim> take(const OutputPlace& place);
-  Claim(Claim&&) = default;
-  Claim& operator=(Claim&&) = default;
+  Claim(Claim&& other) noexcept;
+  Claim& operator=(Claim&&) = delete;
   // A claim that made its directory and leaves nothing in it removes it again.
   ~Claim();
 
@@ -37,6 +38,9 @@ class Claim {
   const std::string& attempt() const { return attempt_; }
   // Removes everything in OUT.partial.
   Status clear() const;
+  // Removes what killed runs left under temporary names in `dir`, which is OUT.partial or a split's
+  // directory in it. Not while this run has temporary files of its own there.
+  static Status remove_temporaries(const Directory& dir);
   // Renames OUT.partial to OUT. An empty directory OUT is replaced; anything else is kExists.
   Status publish();
 
@@ -47,7 +51,7 @@ class Claim {
   Directory partial_;
   std::string attempt_;
   bool made_ = false;
-  bool published_ = false;
+  bool held_ = false;  // ours by lock, and not yet published
 };
 
 // "host" and "user" for run.json and messages; "unknown" where the system does not say.

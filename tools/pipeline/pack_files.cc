@@ -84,6 +84,8 @@ Status write_sha256_sums(const Directory& dir, const SealSummary& sealed) {
 
 Result<OutputKind> classify_output(const Directory& parent, const std::string& name) {
   auto opened = Directory::open(parent.path_of(name));
+  SPK_ASSIGN(const EntryInfo info, parent.stat(name));
+  if (info.type == EntryType::kSymlink && !opened.ok()) return OutputKind::kForeign;
   if (!opened.ok()) {
     if (opened.status().code() == Code::kNotThisFormat) return OutputKind::kForeign;
     return std::move(opened).status();
@@ -91,7 +93,10 @@ Result<OutputKind> classify_output(const Directory& parent, const std::string& n
   SPK_ASSIGN(const bool pack, is_pack_directory(*opened));
   if (pack) return OutputKind::kPack;
   SPK_ASSIGN(const std::vector<DirectoryEntry> entries, opened->list());
-  if (entries.empty()) return OutputKind::kEmptyDirectory;
+  if (entries.empty()) {
+    // What a link leads to cannot be replaced by a rename.
+    return info.type == EntryType::kSymlink ? OutputKind::kForeign : OutputKind::kEmptyDirectory;
+  }
   for (const DirectoryEntry& entry : entries) {
     if (entry.type != EntryType::kDirectory) return OutputKind::kForeign;
     SPK_ASSIGN(const Directory inner, Directory::open_at(*opened, entry.name));
@@ -104,6 +109,14 @@ Result<OutputKind> classify_output(const Directory& parent, const std::string& n
 Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place) {
   struct stat source = {};
   if (stat(options.source.c_str(), &source) != 0 || !S_ISDIR(source.st_mode)) return {};
+  for (const std::string& name : {place.name, place.partial_name()}) {
+    struct stat used = {};
+    if (stat(str_cat(place.parent, "/", name).c_str(), &used) != 0) continue;
+    if (used.st_dev != source.st_dev || used.st_ino != source.st_ino) continue;
+    return invalid_argument("SRC is what OUT, or OUT.partial, would be written into")
+        .at_path(options.output)
+        .with_hint("choose an OUT outside of SRC");
+  }
   // Walk up from OUT's folder to the root; by inode, so that links and .. cannot deceive.
   std::string up = place.parent;
   for (int depth = 0; depth < 4096; ++depth) {

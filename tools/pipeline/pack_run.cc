@@ -18,6 +18,27 @@ constexpr std::string_view kPlanName = "plan.spkp";
 // Where a rerun makes its plan, to compare it with the one that is there.
 constexpr std::string_view kReplanName = "replan";
 
+// A source whose listing stops when it shall.
+class StoppableSource : public Source {
+ public:
+  StoppableSource(Source& source, const std::atomic<bool>& cancel)
+      : source_(source), cancel_(cancel) {}
+  bool lists_in_order() const override { return source_.lists_in_order(); }
+  Result<Listing> list(const PackOptions& options, const Sink& sink) override {
+    return source_.list(options, [&](SampleEntry&& entry) -> Status {
+      if (cancel_.load(std::memory_order_relaxed)) return Status(Code::kCancelled, "stopped");
+      return sink(std::move(entry));
+    });
+  }
+  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
+    return source_.open(entry);
+  }
+
+ private:
+  Source& source_;
+  const std::atomic<bool>& cancel_;
+};
+
 class PackRun {
  public:
   PackRun(const PackOptions& options, const std::string& command_line,
@@ -66,7 +87,12 @@ Result<Directory> PackRun::split_directory(const std::string& split) const {
 // OUT may be absent, an empty directory, or (to be found complete, or replaced with --force) a
 // pack. Anything else is somebody's data.
 Status PackRun::refuse_foreign_output(const OutputPlace& place) {
-  SPK_ASSIGN(const Directory parent, Directory::open(place.parent));
+  output_is_pack_ = false;
+  auto opened = Directory::open(place.parent);
+  if (!opened.ok()) {
+    return std::move(opened).status().with_hint("make the folder that OUT shall stand in first");
+  }
+  const Directory& parent = *opened;
   SPK_ASSIGN(const bool exists, parent.exists(place.name));
   if (!exists) return {};
   auto kind = classify_output(parent, place.name);
@@ -85,7 +111,8 @@ Status PackRun::make_plans() {
   const Directory& partial = claim_->partial();
   SPK_TRY(partial.remove_tree(kReplanName));
   SPK_ASSIGN(const Directory replan, Directory::create_at(partial, kReplanName));
-  auto planned = make_plan(options_, *source_, replan.path());
+  StoppableSource source(*source_, *shared_.cancel);
+  auto planned = make_plan(options_, source, replan.path());
   if (!planned.ok()) {
     SPK_TRY(partial.remove_tree(kReplanName));
     return std::move(planned).status();
@@ -93,6 +120,11 @@ Status PackRun::make_plans() {
   outcome_.listing = std::move(planned->listing);
   outcome_.warnings.merge(outcome_.listing.warnings);
   for (PlannedSplit& split : planned->splits) {
+    const Status enough = check_memory(split.info, options_);
+    if (!enough.ok()) {
+      SPK_TRY(partial.remove_tree(kReplanName));
+      return enough;
+    }
     SplitOutcome one;
     one.split = split.info.split;
     one.plan = std::move(split.info);
@@ -210,6 +242,7 @@ Status PackRun::publish() {
     // The plan has served. Without it, a run that is killed right here plans again, finds every
     // shard finished and seals once more.
     SPK_TRY(dir.unlink(kPlanName));
+    SPK_TRY(Claim::remove_temporaries(dir));
     SPK_TRY(dir.sync());
   }
   SPK_TRY(move_old_aside());
@@ -222,7 +255,10 @@ Result<PackOutcome> PackRun::run() {
   SPK_ASSIGN(const OutputPlace place, split_output(options_.output));
   SPK_TRY(refuse_output_in_source(options_, place));
   SPK_TRY(refuse_foreign_output(place));
-  SPK_ASSIGN(claim_, Claim::take(place));
+  SPK_ASSIGN(Claim claim, Claim::take(place));
+  claim_.emplace(std::move(claim));
+  // Once more: whoever held the claim until now may have published meanwhile.
+  SPK_TRY(refuse_foreign_output(place));
   if (options_.restart) SPK_TRY(claim_->clear());
   SPK_TRY(make_plans());
   if (output_is_pack_ && !options_.force) {

@@ -103,18 +103,20 @@ Status Preparer::prepare_streamed(PreparedSample& sample) const {
     sample.reject = reject_reason(handle.status());
     return {};
   }
+  const auto read = [&](uint64_t offset, MutableByteSpan into) -> Status {
+    if (stopping_()) return Status(Code::kCancelled, "stopped");
+    return (*handle)->read_at(offset, into);
+  };
   Xxh3Stream hash;
   std::vector<uint8_t> piece(kStreamPieceBytes);
   for (uint64_t done = 0; done < sample.entry.size_bytes;) {
     const MutableByteSpan into = MutableByteSpan(piece).first(
         std::min<uint64_t>(piece.size(), sample.entry.size_bytes - done));
-    SPK_TRY((*handle)->read_at(done, into));
+    SPK_TRY(read(done, into));
     hash.update(into);
     done += into.size();
   }
-  CallbackView view(sample.entry.size_bytes, [&](uint64_t offset, MutableByteSpan into) {
-    return (*handle)->read_at(offset, into);
-  });
+  CallbackView view(sample.entry.size_bytes, read);
   return fill_fields(sample, view, hash.digest_64());
 }
 

@@ -5,6 +5,7 @@
 #include <tbb/task_arena.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -70,9 +71,10 @@ struct SampleGroup {
 class Preparer {
  public:
   Preparer(const Source& source, const PackSchema& schema, const PackOptions& options,
-           tbb::task_arena& arena, BufferPool& pool, uint64_t in_memory_limit_bytes)
+           tbb::task_arena& arena, BufferPool& pool, uint64_t in_memory_limit_bytes,
+           std::function<bool()> stopping)
       : source_(source), schema_(schema), options_(options), arena_(arena), pool_(pool),
-        in_memory_limit_bytes_(in_memory_limit_bytes) {}
+        in_memory_limit_bytes_(in_memory_limit_bytes), stopping_(std::move(stopping)) {}
 
   // True where the sample is read into memory whole; larger ones are read piece by piece.
   bool fits_memory(const SampleEntry& entry) const {
@@ -80,7 +82,8 @@ class Preparer {
   }
   // Bytes that the sample takes in a group's buffer.
   static uint64_t buffer_bytes(const SampleEntry& entry);
-  // Reads on the calling thread, checks in the arena. Thread-safe for different groups.
+  // Reads on the calling thread, checks in the arena. Thread-safe for different groups. kCancelled
+  // where `stopping` became true in the middle of a large sample.
   void prepare(SampleGroup& group) const;
   const Source& source() const { return source_; }
   const PackSchema& schema() const { return schema_; }
@@ -96,6 +99,7 @@ class Preparer {
   tbb::task_arena& arena_;
   BufferPool& pool_;
   uint64_t in_memory_limit_bytes_;
+  std::function<bool()> stopping_;
 };
 
 }  // namespace spk

@@ -287,6 +287,7 @@ Status ShardBuilder::write(FilledChunk chunk) {
         continue;
       }
       blobs[i].read = [&, i](uint64_t offset, MutableByteSpan into) -> Status {
+        if (job_.shared->stopping()) return Status(Code::kCancelled, "stopped");
         if (!handles[i]) {
           SPK_ASSIGN(handles[i], job_.preparer->source().open(held_.at(items[i]).entry));
         }
@@ -336,7 +337,10 @@ Result<ShardWriter> open_writer(const ShardJob& job, uint32_t shard, const std::
   // bytes to the same places, and its own rename will find nothing.
   SPK_TRY(job.dir->rename(old_names[0], name));
   for (size_t i = 1; i < old_names.size(); ++i) SPK_TRY(job.dir->unlink(old_names[i]));
-  return ShardWriter::resume(*job.dir, name, context);
+  auto writer = ShardWriter::resume(*job.dir, name, context);
+  // What a failed sync has left in memory looks clean: it must not be there for the next run.
+  if (!writer.ok()) (void)job.dir->unlink(name);
+  return writer;
 }
 
 }  // namespace
