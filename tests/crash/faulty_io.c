@@ -143,9 +143,11 @@ static void path_of_fd(int fd, char path[PATH_MAX]) {
 
 static int name_matches(int dir, const char* name) {
   if (plan.path[0] == '\0' || strstr(name, plan.path)) return 1;
-  char path[PATH_MAX];
+  char path[2 * PATH_MAX];
   if (name[0] == '/' || dir == AT_FDCWD) return 0;
   path_of_fd(dir, path);
+  const size_t length = strlen(path);
+  snprintf(path + length, sizeof path - length, "/%s", name);
   return strstr(path, plan.path) != NULL;
 }
 

@@ -266,6 +266,7 @@ Result<PackOutcome> PackRun::run() {
     Status status = compare_with_published(&complete);
     if (complete || !status.ok()) {
       SPK_TRY(claim_->partial().remove_tree(kReplanName));
+      SPK_TRY(Claim::remove_temporaries(claim_->partial()));
       if (!status.ok()) return status;
       outcome_.end = PackEnd::kComplete;
       return std::move(outcome_);
