@@ -5,12 +5,16 @@
 #include "commands/info.h"
 #include "commands/ls.h"
 #include "commands/pack.h"
+#include "commands/repair.h"
+#include "commands/verify.h"
 
 namespace spk {
 
 std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(make_pack_command());
+  commands.push_back(make_verify_command());
+  commands.push_back(make_repair_command());
   commands.push_back(make_info_command());
   commands.push_back(make_ls_command());
   commands.push_back(make_cat_command());

@@ -1,0 +1,244 @@
+#include "commands/verify.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <mutex>
+
+#include "base/text.h"
+#include "commands/damage_report.h"
+#include "commands/options.h"
+#include "commands/pack_set.h"
+#include "container/verify.h"
+#include "pipeline/pack_proof.h"
+#include "ui/signals.h"
+
+namespace spk {
+
+namespace {
+
+class VerifyCommand : public Command {
+ public:
+  void add_to(CLI::App& app) override;
+  bool chosen() const override { return sub_->parsed(); }
+  int run(Ui& ui) override;
+
+ private:
+  Status verify_one(Ui& ui, Progress& progress, const PackPath& pack);
+  Status prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs);
+  Status compare(Progress& progress, const std::vector<NamedPack>& packs,
+                 const ProofOptions& options);
+  void show_fault(Ui& ui, const ProofFault& fault);
+  void show_report(Ui& ui, const PackPath& pack, const VerifyReport& report);
+
+  CLI::App* sub_ = nullptr;
+  std::string path_;
+  bool quick_ = false;
+  bool decode_ = false;
+  std::string against_;
+  std::string root_;
+  uint32_t jobs_ = 0;
+  uint64_t memory_bytes_ = uint64_t{512} << 20;
+  ProgressMode progress_ = ProgressMode::kAuto;
+  uint64_t faults_ = 0;  // of every kind, in all packs
+};
+
+void VerifyCommand::add_to(CLI::App& app) {
+  sub_ = app.add_subcommand("verify", "Prove a pack: every byte, every picture, every source file");
+  sub_->add_option("PACK", path_, "A pack, or a folder of splits")->required();
+  CLI::Option* quick =
+      sub_->add_flag("--quick", quick_, "Names, sizes, footers, index and manifest only");
+  sub_->add_flag("--decode", decode_, "Also decode every picture")->excludes(quick);
+  CLI::Option* against =
+      sub_->add_option("--against", against_, "Also compare every file of this source")
+          ->type_name("SRC")
+          ->excludes(quick);
+  sub_->add_option("--root", root_, "With a list as SRC: the folder that its paths start in")
+      ->type_name("DIR")
+      ->needs(against);
+  add_jobs_option(*sub_, &jobs_);
+  add_size_option(*sub_, "--memory", &memory_bytes_, "Memory to use at most; default 512MiB");
+  add_json_option(*sub_);
+  add_progress_option(*sub_, &progress_);
+}
+
+void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport& report) {
+  for (const std::string& warning : report.warnings) {
+    ui.note(str_cat("warning: ", escape_bytes(with_split(pack.split, warning))));
+  }
+  if (ui.json_mode()) {
+    JsonWriter json = json_line("verify");
+    if (!pack.split.empty()) json.member_bytes("split", pack.split);
+    json.member("ok", report.ok()).member("quick", quick_);
+    json.member("content_id", report.content_id.to_hex());
+    json.member("shards", report.shards).member("chunks", report.chunks);
+    json.member("samples", report.samples).member("rejects", report.rejects);
+    json.member("bytes_checked", report.bytes_checked).member("damages", report.damages);
+    json.member("samples_lost", report.samples_lost);
+    (void)ui.json(json.end_object());
+    return;
+  }
+  const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
+  const std::string size =
+      str_cat(format_count(report.samples), " samples in ", format_count(report.chunks),
+              " chunks of ", format_count(report.shards),
+              report.shards == 1 ? " shard" : " shards");
+  if (report.ok()) {
+    (void)ui.out(str_cat(name, "ok: ", size, ", ", format_size(report.bytes_checked), " checked",
+                         quick_ ? " (quick: payloads not read)" : ""));
+    return;
+  }
+  (void)ui.out(str_cat(name, "DAMAGED: ", format_count(report.damages), " places in ", size, "; ",
+                       format_count(report.samples_lost), " samples are lost"));
+}
+
+Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pack) {
+  VerifyOptions options;
+  options.level = quick_ ? VerifyLevel::kQuick : VerifyLevel::kFull;
+  options.threads = jobs_;
+  options.memory_bytes = memory_bytes_;
+  VerifyHooks hooks;
+  hooks.cancel = &cancel_flag();
+  hooks.begin = [&](uint64_t samples, uint64_t bytes) {
+    StageTotals totals;
+    totals.samples = samples;
+    totals.bytes = bytes;
+    progress.stage("verifying", totals);
+  };
+  hooks.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
+  SPK_ASSIGN(const VerifyReport report,
+             verify_pack(
+                 pack.path, options,
+                 [&](const Damage& damage) { show_damage(ui, pack.split, damage); }, hooks));
+  progress.finish();
+  faults_ += report.damages;
+  show_report(ui, pack, report);
+  return {};
+}
+
+void VerifyCommand::show_fault(Ui& ui, const ProofFault& fault) {
+  if (ui.json_mode()) {
+    JsonWriter json = json_line("fault");
+    if (!fault.split.empty()) json.member_bytes("split", fault.split);
+    if (fault.sample != UINT64_MAX) json.member("sample", fault.sample);
+    json.member_bytes("key", fault.key).member_bytes("what", fault.what);
+    (void)ui.json(json.end_object());
+    return;
+  }
+  (void)ui.out(str_cat("'", escape_bytes(with_split(fault.split, fault.key)), "' ",
+                       escape_bytes(fault.what)));
+}
+
+// Lists the source with the choices that the packs were made with, then compares split by split.
+Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& packs,
+                              const ProofOptions& options) {
+  PackOptions pack_options;
+  pack_options.source = against_;
+  pack_options.root = root_;
+  pack_options.jobs = jobs_;
+  pack_options.memory_bytes = memory_bytes_;
+  pack_options.splits = packs.front().split.empty() ? SplitMode::kNone : SplitMode::kAuto;
+  for (const auto& [key, value] : packs.front().pack->settings()) {
+    if (key == "labels" && value == "float") pack_options.labels = LabelMode::kFloat;
+    if (key == "labels" && value == "none") pack_options.labels = LabelMode::kNone;
+  }
+  SPK_ASSIGN(const std::unique_ptr<Source> source, open_source(pack_options));
+  progress.stage("listing");
+  std::mutex mutex;
+  std::vector<std::vector<SampleEntry>> entries;
+  SPK_ASSIGN(const Listing listing, source->list(pack_options, [&](SampleEntry&& entry) -> Status {
+    const std::lock_guard lock(mutex);
+    if (entry.split >= entries.size()) entries.resize(entry.split + 1);
+    entries[entry.split].push_back(std::move(entry));
+    return {};
+  }));
+  entries.resize(std::max(entries.size(), listing.splits.size()));
+  progress.stage("comparing");
+  for (size_t split = 0; split < listing.splits.size(); ++split) {
+    const auto pack = std::find_if(packs.begin(), packs.end(), [&](const NamedPack& one) {
+      return one.split == listing.splits[split];
+    });
+    if (pack == packs.end()) {
+      faults_ += 1;
+      options.fault({listing.splits[split], UINT64_MAX, "", "is a split that has no pack"});
+      continue;
+    }
+    SPK_ASSIGN(const ProofCounts counts, compare_with_source(*pack->pack, pack->split, *source,
+                                                             listing, entries[split], options));
+    faults_ += counts.faults;
+  }
+  for (const NamedPack& pack : packs) {
+    if (std::find(listing.splits.begin(), listing.splits.end(), pack.split) ==
+        listing.splits.end()) {
+      faults_ += 1;
+      options.fault({pack.split, UINT64_MAX, "", "is a pack that the source has no split for"});
+    }
+  }
+  return {};
+}
+
+Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs) {
+  ProofOptions options;
+  options.jobs = jobs_;
+  options.cancel = &cancel_flag();
+  options.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
+  options.fault = [&](const ProofFault& fault) { show_fault(ui, fault); };
+  const auto conclude = [&](const std::string& what, uint64_t before) {
+    progress.finish();
+    if (ui.json_mode()) {
+      (void)ui.json(json_line(what)
+                        .member("ok", faults_ == before)
+                        .member("faults", faults_ - before)
+                        .end_object());
+    } else {
+      (void)ui.out(str_cat(what, faults_ == before ? ": ok" : ": FAULTS: ",
+                           faults_ == before ? "" : format_count(faults_ - before)));
+    }
+  };
+  if (decode_) {
+    const uint64_t before = faults_;
+    for (const NamedPack& pack : packs) {
+      StageTotals totals;
+      totals.samples = pack.pack->sample_count();
+      progress.stage("decoding", totals);
+      SPK_ASSIGN(const ProofCounts counts, decode_all(*pack.pack, pack.split, options));
+      faults_ += counts.faults;
+      if (counts.skipped != 0) {
+        ui.note(str_cat("not decoded, too large: ", format_count(counts.skipped), " samples"));
+      }
+    }
+    conclude("decode", before);
+  }
+  if (!against_.empty()) {
+    const uint64_t before = faults_;
+    SPK_TRY(compare(progress, packs, options));
+    conclude("against", before);
+  }
+  return {};
+}
+
+int VerifyCommand::run(Ui& ui) {
+  jobs_ = resolve_jobs(jobs_);
+  auto paths = pack_paths(path_);
+  if (!paths.ok()) return ui.fail(paths.status());
+  Progress progress(ui, progress_);
+  Status status;
+  for (const PackPath& pack : *paths) {
+    status = verify_one(ui, progress, pack);
+    if (!status.ok()) break;
+  }
+  if (status.ok() && (decode_ || !against_.empty())) {
+    // What is so damaged that it does not open has been reported; there is nothing to compare.
+    auto packs = open_packs(path_);
+    status = packs.ok() ? prove_more(ui, progress, *packs) : packs.status();
+  }
+  progress.finish();
+  if (status.ok()) return faults_ == 0 ? kExitDone : kExitNo;
+  if (status.code() == Code::kCancelled) return ui.fail(cancel_status());
+  return ui.fail(status, status.code() == Code::kDamaged ? kExitNo : exit_code_of(status));
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_verify_command() { return std::make_unique<VerifyCommand>(); }
+
+}  // namespace spk

@@ -1,0 +1,221 @@
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/text.h"
+#include "container/seal.h"
+#include "io/file.h"
+#include "pipeline/pack_proof.h"
+
+namespace spk {
+
+namespace {
+
+constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
+
+class CompareWithSource {
+ public:
+  CompareWithSource(const Pack& pack, const std::string& split, const Source& source,
+                    const Listing& listing, const ProofOptions& options)
+      : pack_(pack), split_(split), source_(source), listing_(listing), options_(options) {}
+
+  Status prepare(const std::vector<SampleEntry>& entries);
+  Status compare(const SampleEntry& entry, uint64_t sample);
+  const std::vector<uint64_t>& matches() const { return matches_; }
+  ProofCounts counts() const { return counts_; }
+
+ private:
+  void report(uint64_t sample, std::string_view key, std::string what);
+  Status load_rejects();
+  Result<std::string> stored_label(uint64_t sample) const;
+  std::string listed_label(const SampleEntry& entry) const;
+  std::string class_or_number(int64_t label, const std::vector<std::string>& classes) const;
+
+  const Pack& pack_;
+  const std::string& split_;
+  const Source& source_;
+  const Listing& listing_;
+  const ProofOptions& options_;
+  uint16_t image_ = kNoField;
+  uint16_t label_ = kNoField;
+  std::vector<File> shards_;
+  std::unordered_set<std::string> rejected_;
+  std::vector<uint64_t> matches_;  // an entry's sample, or UINT64_MAX
+  std::mutex mutex_;               // guards counts_ and the sink
+  ProofCounts counts_;
+};
+
+void CompareWithSource::report(uint64_t sample, std::string_view key, std::string what) {
+  const std::lock_guard lock(mutex_);
+  counts_.faults += 1;
+  options_.fault({split_, sample, std::string(key), std::move(what)});
+}
+
+Status CompareWithSource::load_rejects() {
+  for (uint32_t shard = 0; shard < pack_.shards().size(); ++shard) {
+    if (pack_.shards()[shard].reject_count == 0) continue;
+    SPK_ASSIGN(const LoadedFooter footer, load_footer(pack_.directory(), shard));
+    SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
+    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
+    for (const RejectRow& row : rows) rejected_.insert(row.key);
+  }
+  return {};
+}
+
+// Finds each entry's sample and reports what only one side has.
+Status CompareWithSource::prepare(const std::vector<SampleEntry>& entries) {
+  image_ = pack_.schema().find("image");
+  label_ = pack_.schema().find("label");
+  if (image_ == kNoField) {
+    return Status(Code::kNotFound, "the pack has no field 'image'").at_path(pack_.path());
+  }
+  for (uint32_t shard = 0; shard < pack_.shards().size(); ++shard) {
+    SPK_ASSIGN(File file, File::open_read(pack_.directory(), shard_file_name(shard)));
+    shards_.push_back(std::move(file));
+  }
+  SPK_TRY(load_rejects());
+  // A list may name one file several times; each naming has a sample of its own.
+  std::unordered_multimap<std::string, uint64_t> by_key;
+  by_key.reserve(pack_.sample_count());
+  for (uint64_t sample = 0; sample < pack_.sample_count(); ++sample) {
+    SPK_ASSIGN(std::string key, pack_.key(sample));
+    by_key.emplace(std::move(key), sample);
+  }
+  matches_.assign(entries.size(), UINT64_MAX);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    // Among equal keys the one of the same place in the list, where places are known.
+    auto [first, last] = by_key.equal_range(entries[i].key);
+    auto match = first;
+    for (auto at = first; listing_.ordered && at != last; ++at) {
+      SPK_ASSIGN(const uint64_t ordinal, pack_.ordinal(at->second));
+      if (ordinal == entries[i].ordinal) match = at;
+    }
+    if (first == last) {
+      if (entries[i].reject.empty() && !rejected_.contains(entries[i].key)) {
+        report(UINT64_MAX, entries[i].key, "is in the source but not in the pack");
+      }
+      continue;
+    }
+    matches_[i] = match->second;
+    by_key.erase(match);
+  }
+  std::vector<uint64_t> extra;
+  for (const auto& [key, sample] : by_key) extra.push_back(sample);
+  std::sort(extra.begin(), extra.end());
+  for (const uint64_t sample : extra) {
+    SPK_ASSIGN(const std::string key, pack_.key(sample));
+    report(sample, key, "is in the pack but not in the source");
+  }
+  return {};
+}
+
+std::string CompareWithSource::class_or_number(int64_t label,
+                                               const std::vector<std::string>& classes) const {
+  if (label >= 0 && static_cast<uint64_t>(label) < classes.size()) {
+    return escape_bytes(classes[static_cast<size_t>(label)]);
+  }
+  return str_cat(label);
+}
+
+// Labels are compared by their classes' names: a split by itself has its own numbers for them.
+std::string CompareWithSource::listed_label(const SampleEntry& entry) const {
+  std::string text;
+  for (const int64_t label : entry.int_labels) {
+    text += class_or_number(label, listing_.classes) + " ";
+  }
+  for (const double label : entry.float_labels) text += format_fixed(label, 9) + " ";
+  return text;
+}
+
+Result<std::string> CompareWithSource::stored_label(uint64_t sample) const {
+  std::string text;
+  if (label_ == kNoField) return text;
+  if (pack_.schema().fields[label_].kind == FieldKind::kInt64) {
+    SPK_ASSIGN(const std::vector<int64_t> labels, pack_.ints(sample, label_));
+    for (const int64_t label : labels) {
+      text += class_or_number(label, pack_.schema().classes) + " ";
+    }
+    return text;
+  }
+  SPK_ASSIGN(const std::vector<double> labels, pack_.floats(sample, label_));
+  for (const double label : labels) text += format_fixed(label, 9) + " ";
+  return text;
+}
+
+Status CompareWithSource::compare(const SampleEntry& entry, uint64_t sample) {
+  if (options_.cancel != nullptr && options_.cancel->load()) {
+    return Status(Code::kCancelled, "stopped");
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    counts_.samples += 1;
+  }
+  auto handle = source_.open(entry);
+  if (!handle.ok()) {
+    report(sample, entry.key, "cannot be read from the source: " + handle.status().to_string());
+    return {};
+  }
+  SPK_ASSIGN(const SampleLocation where, pack_.locate(sample, image_));
+  const uint64_t size = (*handle)->size_bytes();
+  if (size != where.bytes) {
+    report(sample, entry.key,
+           str_cat("has ", where.bytes, " bytes in the pack, ", size, " in the source"));
+    return {};
+  }
+  std::vector<uint8_t> ours(std::min(size, kPieceBytes));
+  std::vector<uint8_t> theirs(ours.size());
+  for (uint64_t done = 0; done < size;) {
+    const uint64_t bytes = std::min<uint64_t>(ours.size(), size - done);
+    const MutableByteSpan our_piece = MutableByteSpan(ours).first(bytes);
+    const MutableByteSpan their_piece = MutableByteSpan(theirs).first(bytes);
+    SPK_TRY(shards_[where.shard].read_exact(where.offset + done, our_piece));
+    SPK_TRY((*handle)->read_at(done, their_piece));
+    if (std::memcmp(our_piece.data(), their_piece.data(), bytes) != 0) {
+      const auto differs = std::mismatch(our_piece.begin(), our_piece.end(), their_piece.begin());
+      report(sample, entry.key,
+             str_cat("differs from the source at byte ",
+                     done + static_cast<uint64_t>(differs.first - our_piece.begin())));
+      return {};
+    }
+    done += bytes;
+  }
+  SPK_ASSIGN(const std::string stored, stored_label(sample));
+  const std::string listed = listed_label(entry);
+  if (stored != listed) {
+    report(sample, entry.key,
+           str_cat("has label ", stored, "in the pack, ", listed, "in the source"));
+  }
+  if (options_.advance) options_.advance(1, size);
+  return {};
+}
+
+}  // namespace
+
+Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& split,
+                                        const Source& source, const Listing& listing,
+                                        const std::vector<SampleEntry>& entries,
+                                        const ProofOptions& options) {
+  CompareWithSource compare(pack, split, source, listing, options);
+  SPK_TRY(compare.prepare(entries));
+  std::mutex mutex;
+  Status first_error;
+  tbb::task_arena arena(static_cast<int>(options.jobs));
+  arena.execute([&] {
+    tbb::parallel_for(size_t{0}, entries.size(), [&](size_t i) {
+      if (compare.matches()[i] == UINT64_MAX) return;
+      Status status = compare.compare(entries[i], compare.matches()[i]);
+      if (status.ok()) return;
+      const std::lock_guard lock(mutex);
+      if (first_error.ok()) first_error = std::move(status);
+    });
+  });
+  if (!first_error.ok()) return first_error;
+  return compare.counts();
+}
+
+}  // namespace spk

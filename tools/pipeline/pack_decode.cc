@@ -1,0 +1,109 @@
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <mutex>
+
+#include "base/text.h"
+#include "image/probe.h"
+#include "pipeline/pack_proof.h"
+
+namespace spk {
+
+namespace {
+
+// A run of slots larger than this is not held in memory to be decoded.
+constexpr uint64_t kMostRunBytes = uint64_t{256} << 20;
+
+class DecodeAll {
+ public:
+  DecodeAll(const Pack& pack, const std::string& split, const ProofOptions& options, uint16_t field)
+      : pack_(pack), split_(split), options_(options), field_(field) {}
+
+  Status chunk(uint64_t number);
+  ProofCounts counts() const { return counts_; }
+
+ private:
+  void report(uint64_t sample, std::string what);
+  Status sample(const ChunkLocation& chunk, ByteSpan bytes, uint64_t sample);
+
+  const Pack& pack_;
+  const std::string& split_;
+  const ProofOptions& options_;
+  const uint16_t field_;
+  std::mutex mutex_;  // guards counts_ and the sink
+  ProofCounts counts_;
+};
+
+void DecodeAll::report(uint64_t sample, std::string what) {
+  auto key = pack_.key(sample);
+  const std::lock_guard lock(mutex_);
+  counts_.faults += 1;
+  options_.fault({split_, sample, key.ok() ? *key : std::string(), std::move(what)});
+}
+
+Status DecodeAll::sample(const ChunkLocation& chunk, ByteSpan bytes, uint64_t sample) {
+  SPK_ASSIGN(const SampleLocation where, pack_.locate(sample, field_));
+  if (!where.present) return {};
+  auto blob = blob_in_chunk(chunk, where, bytes);
+  Status intact = blob.ok() ? pack_.check_blob(sample, field_, *blob) : blob.status();
+  if (!intact.ok()) {
+    report(sample, intact.message());
+    return {};
+  }
+  MemoryView view(*blob);
+  ProbeOptions probe;
+  probe.check = CheckMode::kDecode;
+  probe.max_pixels = UINT64_MAX;  // the limit was asked about when the pack was made
+  SPK_ASSIGN(const ProbeResult result, probe_picture(view, probe));
+  if (!result.reject.empty()) report(sample, "does not decode: " + result.reject);
+  return {};
+}
+
+Status DecodeAll::chunk(uint64_t number) {
+  if (options_.cancel != nullptr && options_.cancel->load()) {
+    return Status(Code::kCancelled, "stopped");
+  }
+  SPK_ASSIGN(const ChunkLocation chunk, pack_.chunk(number));
+  if (chunk.read_bytes > kMostRunBytes) {
+    const std::lock_guard lock(mutex_);
+    counts_.skipped += chunk.sample_count;
+    return {};
+  }
+  SPK_ASSIGN(AlignedBuffer buffer, AlignedBuffer::allocate(chunk.read_bytes));
+  const Status read = pack_.read_chunk(number, buffer.span());
+  // Damage need not be in all of the chunk: each sample is judged by itself.
+  if (!read.ok() && read.code() != Code::kDamaged) return read;
+  for (uint32_t i = 0; i < chunk.sample_count; ++i) {
+    SPK_TRY(sample(chunk, buffer.span(), chunk.first_sample + i));
+  }
+  if (options_.advance) options_.advance(chunk.sample_count, chunk.used_bytes);
+  const std::lock_guard lock(mutex_);
+  counts_.samples += chunk.sample_count;
+  return {};
+}
+
+}  // namespace
+
+Result<ProofCounts> decode_all(const Pack& pack, const std::string& split,
+                               const ProofOptions& options) {
+  const uint16_t field = pack.schema().find("image");
+  if (field == kNoField) {
+    return Status(Code::kNotFound, "the pack has no field 'image' to decode").at_path(pack.path());
+  }
+  DecodeAll decode(pack, split, options, field);
+  std::mutex mutex;
+  Status first_error;
+  tbb::task_arena arena(static_cast<int>(options.jobs));
+  arena.execute([&] {
+    tbb::parallel_for(uint64_t{0}, pack.chunk_count(), [&](uint64_t number) {
+      Status status = decode.chunk(number);
+      if (status.ok()) return;
+      const std::lock_guard lock(mutex);
+      if (first_error.ok()) first_error = std::move(status);
+    });
+  });
+  if (!first_error.ok()) return first_error;
+  return decode.counts();
+}
+
+}  // namespace spk
