@@ -1,5 +1,5 @@
-// The least that verifying can cost: every file of a folder read once, in pieces of so many bytes by
-// so many threads, and hashed with XXH3.
+// The least that verifying can cost: every file of a folder read once, in pieces of so many bytes
+// by so many threads, and hashed with XXH3.
 //   hash_pass DIR [THREADS] [PIECE_BYTES]
 
 #include <algorithm>

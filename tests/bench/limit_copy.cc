@@ -1,5 +1,6 @@
-// The least that packing files can cost: threads that stat every file, then copy whole 8 MiB stripes
-// of their concatenation by pread and pwrite, then one fsync. No checks, no checksums, no index.
+// The least that packing files can cost: threads that stat every file, then copy whole 8 MiB
+// stripes of their concatenation by pread and pwrite, then one fsync. No checks, no checksums, no
+// index.
 //   limit_copy SRC OUT [THREADS]
 
 #include <fcntl.h>
@@ -40,7 +41,8 @@ void run_threads(unsigned count, const auto& work) {
 // Fills `buffer` with bytes [begin, end) of the concatenation.
 void read_stripe(const std::vector<Item>& items, uint64_t begin, uint64_t end, uint8_t* buffer) {
   auto item = std::upper_bound(items.begin(), items.end(), begin,
-                               [](uint64_t at, const Item& one) { return at < one.offset; }) - 1;
+                               [](uint64_t at, const Item& one) { return at < one.offset; }) -
+              1;
   for (uint64_t at = begin; at < end; ++item) {
     if (item->bytes == 0) continue;
     const int fd = open(item->path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -67,7 +69,8 @@ int main(int argc, char** argv) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1])) {
     if (entry.is_regular_file()) items.push_back({entry.path().string(), 0, 0});
   }
-  std::sort(items.begin(), items.end(), [](const Item& a, const Item& b) { return a.path < b.path; });
+  std::sort(items.begin(), items.end(),
+            [](const Item& a, const Item& b) { return a.path < b.path; });
   std::atomic<size_t> next_item{0};
   run_threads(threads, [&] {
     for (size_t i; (i = next_item.fetch_add(1)) < items.size();) {

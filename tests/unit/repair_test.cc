@@ -128,14 +128,12 @@ class RepairTest : public testing::Test {
           now, 0, MutableByteSpan(reinterpret_cast<uint8_t*>(into.data()), into.size()));
       ASSERT_TRUE(got.ok()) << got.status().to_string();
       ASSERT_EQ(into.substr(0, *got), std::get<std::string>(sample(s).values[0]));
-      ASSERT_EQ((*pack)->ints(now, 1).value(),
-                std::get<std::vector<int64_t>>(sample(s).values[1]));
+      ASSERT_EQ((*pack)->ints(now, 1).value(), std::get<std::vector<int64_t>>(sample(s).values[1]));
       ++now;
     }
     const std::string rejects = test::read_file(file("rejects.tsv"));
     for (const uint64_t s : dropped) {
-      EXPECT_NE(rejects.find("\t" + sample(s).key + "\tdamaged, dropped by repair: "),
-                rejects.npos)
+      EXPECT_NE(rejects.find("\t" + sample(s).key + "\tdamaged, dropped by repair: "), rejects.npos)
           << sample(s).key;
     }
   }
@@ -232,8 +230,8 @@ TEST_F(RepairTest, NothingIsDroppedUnasked) {
 
 TEST_F(RepairTest, DamagedSamplesAreDropped) {
   const uint64_t in_run = 20;  // of the list
-  const uint64_t run = static_cast<uint64_t>(std::find(order_.begin(), order_.end(), in_run) -
-                                             order_.begin());
+  const uint64_t run =
+      static_cast<uint64_t>(std::find(order_.begin(), order_.end(), in_run) - order_.begin());
   const auto [begin, end] = samples_of(1);
   ASSERT_TRUE(run >= begin && run < end);
   const uint64_t other = run == begin ? begin + 1 : begin;

@@ -23,7 +23,8 @@ TEST(Text, SizesTakeBinaryAndDecimalUnits) {
   EXPECT_EQ(parse_size("1G").value(), 1u << 30);
   EXPECT_EQ(parse_size("3kB").value(), 3000u);
   EXPECT_EQ(parse_size("17").value(), 17u);
-  for (const char* bad : {"", "MiB", "4 Mib", "-1", "4.5MiB", "20000000000000000000", "99999999TiB"}) {
+  for (const char* bad :
+       {"", "MiB", "4 Mib", "-1", "4.5MiB", "20000000000000000000", "99999999TiB"}) {
     EXPECT_EQ(parse_size(bad).status().code(), Code::kInvalidArgument) << bad;
   }
   EXPECT_EQ(format_size(4u << 20), "4 MiB");

@@ -76,19 +76,22 @@ void PackCommand::add_to(CLI::App& app) {
   sub_->add_flag("--force", options_.force, "Replace the pack at OUT; the old one is kept aside");
   sub_->add_flag("--restart", options_.restart, "Throw away what an unfinished run left");
   sub_->add_flag("--sha256", options_.sha256, "Write SHA256SUMS into the pack");
-  sub_->add_option("--report", options_.report, "Write a JSON report to this file");
+  sub_->add_option("--report", options_.report, "Write a JSON report to this file")
+      ->type_name("FILE");
   add_json_option(*sub_);
   add_progress_option(*sub_, &progress_);
-  sub_->footer("Memory: --memory bounds read-ahead, samples that wait for their chunk, and the "
-               "index of the shards in work.\nThe same command line again continues a run that was "
-               "stopped, and says \"complete\" when there is nothing to do.");
+  sub_->footer(
+      "Memory: --memory bounds read-ahead, samples that wait for their chunk, and the "
+      "index of the shards in work.\nThe same command line again continues a run that was "
+      "stopped, and says \"complete\" when there is nothing to do.");
 }
 
 void PackCommand::add_source_options() {
   add_choice_option<std::string>(*sub_, "--source", &options_.source_kind,
                                  {{"folder", "folder"}, {"manifest", "manifest"}},
                                  "What SRC is; recognised by itself");
-  sub_->add_option("--root", options_.root, "List: paths are relative to this; default its folder");
+  sub_->add_option("--root", options_.root, "List: paths are relative to this; default its folder")
+      ->type_name("DIR");
   add_choice_option<LabelMode>(*sub_, "--labels", &options_.labels,
                                {{"auto", LabelMode::kAuto},
                                 {"int", LabelMode::kInt},
@@ -100,7 +103,8 @@ void PackCommand::add_source_options() {
       "auto: folders train, val, test ... become packs of their own; none: classes");
   add_choice_option<CheckMode>(
       *sub_, "--check", &options_.check,
-      {{"structure", CheckMode::kStructure}, {"decode", CheckMode::kDecode},
+      {{"structure", CheckMode::kStructure},
+       {"decode", CheckMode::kDecode},
        {"none", CheckMode::kNone}},
       "structure (default): nothing cut gets in; decode: every pixel; none: trust");
   sub_->add_option("--max-pixels", options_.max_pixels,
@@ -119,8 +123,10 @@ void PackCommand::add_geometry_options() {
   sub_->add_option("--seed", options_.seed, "Seed of the shuffle; default 0");
   CLI::Option* shuffle = add_choice_option<ShuffleMode>(
       *sub_, "--shuffle", &options_.shuffle,
-      {{"auto", ShuffleMode::kAuto}, {"full", ShuffleMode::kFull},
-       {"blocks", ShuffleMode::kBlocks}, {"none", ShuffleMode::kNone}},
+      {{"auto", ShuffleMode::kAuto},
+       {"full", ShuffleMode::kFull},
+       {"blocks", ShuffleMode::kBlocks},
+       {"none", ShuffleMode::kNone}},
       "auto (default): full, but none for val and test; blocks: for large, cold sources; none");
   sub_->add_flag("--no-shuffle", no_shuffle_, "Keep the source's order")->excludes(shuffle);
 }

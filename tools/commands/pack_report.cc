@@ -133,7 +133,8 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
                          format_count(options.max_rejects)));
     for (const SplitOutcome& split : outcome.splits) {
       if (split.build.rejects == 0) continue;
-      (void)ui.out(str_cat("  each by name and reason: ", escape_bytes(rejects_path(options, split))));
+      (void)ui.out(
+          str_cat("  each by name and reason: ", escape_bytes(rejects_path(options, split))));
     }
     (void)ui.out(str_cat("  to publish without them, repeat the command with --max-rejects ",
                          outcome.rejects));

@@ -78,10 +78,9 @@ void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport
     return;
   }
   const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
-  const std::string size =
-      str_cat(format_count(report.samples), " samples in ", format_count(report.chunks),
-              " chunks of ", format_count(report.shards),
-              report.shards == 1 ? " shard" : " shards");
+  const std::string size = str_cat(
+      format_count(report.samples), " samples in ", format_count(report.chunks), " chunks of ",
+      format_count(report.shards), report.shards == 1 ? " shard" : " shards");
   if (report.ok()) {
     (void)ui.out(str_cat(name, "ok: ", size, ", ", format_size(report.bytes_checked), " checked",
                          quick_ ? " (quick: payloads not read)" : ""));

@@ -27,8 +27,8 @@ struct MemoryShare {
 };
 
 Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& options, uint32_t jobs) {
-  const uint64_t samples = divide_up(std::max<uint64_t>(info.sample_count, 1),
-                                     info.geometry.shard_count);
+  const uint64_t samples =
+      divide_up(std::max<uint64_t>(info.sample_count, 1), info.geometry.shard_count);
   const uint64_t index_bytes = samples * kIndexBytesPerSample;
   const uint64_t need = kFixedBytes + index_bytes + kLeastPayloadBytes;
   if (options.memory_bytes < need) {

@@ -20,8 +20,8 @@ struct BuildResult {
 // kInvalidArgument, naming --memory, where it is too small for the plan.
 Status check_memory(const PlanInfo& info, const PackOptions& options);
 
-// `dir` is the pack's unfinished directory. The first error is that of the lowest shard that failed.
-// REQUIRES that check_memory is ok.
+// `dir` is the pack's unfinished directory. The first error is that of the lowest shard that
+// failed. REQUIRES that check_memory is ok.
 Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
                                const Source& source, const PackOptions& options,
                                BuildShared& shared);

@@ -44,9 +44,9 @@ bool is_temporary_name(std::string_view name) {
 
 // ".nfs": what NFS makes of a file that is removed while somebody has it open.
 bool is_own_file_name(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      kOwnerName, "plan.spkp", kManifestName, kIndexName, kRejectsName, kLayoutName, kRunName,
-      "SHA256SUMS"};
+  constexpr std::array<std::string_view, 8> kNames = {kOwnerName, "plan.spkp",  kManifestName,
+                                                      kIndexName, kRejectsName, kLayoutName,
+                                                      kRunName,   "SHA256SUMS"};
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   return is_temporary_name(name) || name.starts_with(".nfs") ||
          (name.starts_with("shard-") && name.ends_with(".spks"));
@@ -109,7 +109,8 @@ Result<Claim> Claim::take(const OutputPlace& place) {
         .with_hint("wait for it, or stop it; then the same command line continues");
   }
   // Between opening and locking, whoever held it may have published it under its final name.
-  SPK_ASSIGN(const bool same, is_same_directory(claim.parent_, place.partial_name(), claim.partial_));
+  SPK_ASSIGN(const bool same,
+             is_same_directory(claim.parent_, place.partial_name(), claim.partial_));
   if (!same) return take(place);
   if (!claim.made_) {
     SPK_ASSIGN(const std::string foreign, foreign_entry(claim.partial_));

@@ -22,8 +22,8 @@ class Claim {
   // Makes OUT.partial, or joins what an earlier run left there. kBusy where another live process of
   // this machine holds it (told by a lock on the directory that ends with its process; where the
   // file system has no locks, two runs at once waste work but do no harm: each writes under its own
-  // names, and what they rename is the same). kNotFound where OUT's folder is missing; kExists where
-  // OUT.partial holds what no run of ours leaves, for it may be somebody's data.
+  // names, and what they rename is the same). kNotFound where OUT's folder is missing; kExists
+  // where OUT.partial holds what no run of ours leaves, for it may be somebody's data.
   static Result<Claim> take(const OutputPlace& place);
   Claim(Claim&& other) noexcept;
   Claim& operator=(Claim&&) = delete;

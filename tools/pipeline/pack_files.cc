@@ -173,9 +173,9 @@ Status write_companion_files(const Directory& dir, const PackOptions& options,
 }
 
 std::string most_frequent(const std::map<std::string, uint64_t>& counts) {
-  const auto most = std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
-    return a.second < b.second;
-  });
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == counts.end() ? "" : str_cat(most->second, " x '", most->first, "'");
 }
 

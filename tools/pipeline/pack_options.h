@@ -17,8 +17,8 @@ struct PackOptions {
   std::string output;  // OUT as typed
 
   // These shape bytes: they enter the plan id.
-  std::string source_kind;  // empty: recognised; "folder", "manifest"
-  std::string root;         // manifest: paths are relative to it; empty: the list's folder
+  std::string source_kind;   // empty: recognised; "folder", "manifest"
+  std::string root;          // manifest: paths are relative to it; empty: the list's folder
   uint64_t chunk_bytes = 0;  // 0: chosen from the data
   uint64_t shard_bytes = 0;
   uint64_t shard_count = 0;

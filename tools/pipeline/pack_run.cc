@@ -177,8 +177,7 @@ Status PackRun::adopt_plans() {
                  describe_plan_difference(old_path, plan_path(replan, split.split)));
       if (!difference.empty()) {
         SPK_TRY(claim_->partial().remove_tree(kReplanName));
-        return Status(Code::kMismatch,
-                      "an unfinished run of another plan lies here: " + difference)
+        return Status(Code::kMismatch, "an unfinished run of another plan lies here: " + difference)
             .at_path(base)
             .with_hint("repeat its command line to continue it, or throw it away with --restart");
       }

@@ -12,7 +12,8 @@ PackSchema make_pack_schema(const PlanInfo& info) {
   };
   pack.image = add("image", FieldKind::kBlob, 1);
   // Float labels are kept as binary64: that holds every label as it was written.
-  if (info.label_kind == LabelKind::kInt) pack.label = add("label", FieldKind::kInt64, info.label_count);
+  if (info.label_kind == LabelKind::kInt)
+    pack.label = add("label", FieldKind::kInt64, info.label_count);
   if (info.label_kind == LabelKind::kFloat) {
     pack.label = add("label", FieldKind::kFloat64, info.label_count);
   }

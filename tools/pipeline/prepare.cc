@@ -80,8 +80,8 @@ Status Preparer::read_group(SampleGroup& group) const {
       sample.reject = reject_reason(handle.status());
       continue;
     }
-    const MutableByteSpan into =
-        sample.entry.size_bytes == 0 ? MutableByteSpan()
+    const MutableByteSpan into = sample.entry.size_bytes == 0
+                                     ? MutableByteSpan()
                                      : group.buffer->span().subspan(at, sample.entry.size_bytes);
     if (!into.empty()) SPK_TRY((*handle)->read_at(0, into));
     at += buffer_bytes(sample.entry);

@@ -54,9 +54,9 @@ struct PreparedSample {
   StoredSample stored;  // complete but for blob offsets
   std::string reject;   // not empty: why it cannot be packed
   std::vector<std::string> warnings;
-  ByteSpan payload;         // within the group's buffer; empty where it was not kept in memory
-  bool in_memory = false;   // payload holds the whole blob
-  bool kept = false;        // stored by an earlier run; nothing was read
+  ByteSpan payload;        // within the group's buffer; empty where it was not kept in memory
+  bool in_memory = false;  // payload holds the whole blob
+  bool kept = false;       // stored by an earlier run; nothing was read
 };
 
 // One unit of reading. Filled by the shard builder, worked on by one pool thread, then handed back.
@@ -73,8 +73,13 @@ class Preparer {
   Preparer(const Source& source, const PackSchema& schema, const PackOptions& options,
            tbb::task_arena& arena, BufferPool& pool, uint64_t in_memory_limit_bytes,
            std::function<bool()> stopping)
-      : source_(source), schema_(schema), options_(options), arena_(arena), pool_(pool),
-        in_memory_limit_bytes_(in_memory_limit_bytes), stopping_(std::move(stopping)) {}
+      : source_(source),
+        schema_(schema),
+        options_(options),
+        arena_(arena),
+        pool_(pool),
+        in_memory_limit_bytes_(in_memory_limit_bytes),
+        stopping_(std::move(stopping)) {}
 
   // True where the sample is read into memory whole; larger ones are read piece by piece.
   bool fits_memory(const SampleEntry& entry) const {

@@ -21,7 +21,7 @@ Result<std::string> sha256_of_file(const Directory& dir, std::string_view name) 
   SPK_ASSIGN(const File file, File::open_read(dir, name));
   SPK_ASSIGN(const uint64_t size, file.size());
   const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context(EVP_MD_CTX_new(),
-                                                                  EVP_MD_CTX_free);
+                                                                   EVP_MD_CTX_free);
   bool good = context && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1;
   std::vector<uint8_t> piece(std::min<uint64_t>(size, uint64_t{4} << 20));
   for (uint64_t done = 0; good && done < size;) {

@@ -194,8 +194,8 @@ Result<bool> ShardBuilder::next_group() {
 }
 
 Status ShardBuilder::submit_ahead() {
-  while (!end_of_plan_ && (groups_.empty() || ahead_bytes_ + job_.group_bytes <=
-                                                  job_.memory_bytes / 2)) {
+  while (!end_of_plan_ &&
+         (groups_.empty() || ahead_bytes_ + job_.group_bytes <= job_.memory_bytes / 2)) {
     SPK_ASSIGN(const bool more, next_group());
     if (!more) break;
     // Groups of kept samples cost no memory; do not run through the whole plan with them.
@@ -257,11 +257,12 @@ Status ShardBuilder::consume(SampleGroup& group) {
   if (shared.on_progress) shared.on_progress(group.samples.size(), bytes, rejected);
   if (accepted == 0 && done >= kHopelessSamples) {
     const std::lock_guard lock(shared.mutex);
-    const auto most = std::max_element(
-        shared.reject_reasons.begin(), shared.reject_reasons.end(),
-        [](const auto& a, const auto& b) { return a.second < b.second; });
-    return Status(Code::kDamaged, str_cat("the first ", done, " samples were all rejected, most as '",
-                                          most->first, "'"))
+    const auto most =
+        std::max_element(shared.reject_reasons.begin(), shared.reject_reasons.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    return Status(Code::kDamaged,
+                  str_cat("the first ", done, " samples were all rejected, most as '", most->first,
+                          "'"))
         .with_hint("look at the source; --check none takes the bytes as they are");
   }
   return {};

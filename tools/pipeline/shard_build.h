@@ -20,10 +20,10 @@ namespace spk {
 
 // What all shards of a run share. Counters are for people; nothing depends on them.
 struct BuildShared {
-  std::atomic<uint64_t> samples_done{0};   // accepted, rejected and kept
+  std::atomic<uint64_t> samples_done{0};  // accepted, rejected and kept
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> rejects{0};
-  std::atomic<bool> stop{false};           // another shard failed
+  std::atomic<bool> stop{false};  // another shard failed
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(uint64_t samples, uint64_t bytes, uint64_t rejects)> on_progress;
   std::mutex mutex;  // guards what follows

@@ -1,9 +1,9 @@
 // XXH3 from libxxhash.
+#include "base/hash.h"
+
 #include <xxhash.h>
 
 #include <new>
-
-#include "base/hash.h"
 
 namespace spk {
 

@@ -45,7 +45,7 @@ class [[nodiscard]] Result {
 #define SPK_CONCAT(a, b) SPK_CONCAT_INNER(a, b)
 // SPK_ASSIGN(auto file, File::open(...)); returns early with the error.
 #define SPK_ASSIGN(lhs, expr) SPK_ASSIGN_IMPL(SPK_CONCAT(spk_result_, __LINE__), lhs, expr)
-#define SPK_ASSIGN_IMPL(tmp, lhs, expr)         \
-  auto tmp = (expr);                            \
+#define SPK_ASSIGN_IMPL(tmp, lhs, expr)          \
+  auto tmp = (expr);                             \
   if (!tmp.ok()) return std::move(tmp).status(); \
   lhs = std::move(tmp).value()

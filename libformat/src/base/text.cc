@@ -106,7 +106,8 @@ Result<uint64_t> parse_size(std::string_view text) {
   const char prefix = unit[0] == 'k' ? 'K' : unit[0];
   const size_t power = kPrefixes.find(prefix);
   const std::string_view rest = unit.substr(1);
-  if (power == std::string_view::npos || (!rest.empty() && rest != "iB" && rest != "B")) return bad();
+  if (power == std::string_view::npos || (!rest.empty() && rest != "iB" && rest != "B"))
+    return bad();
   const uint64_t base = rest == "B" ? 1000 : 1024;
   for (size_t i = 0; i <= power; ++i) {
     if (!checked_mul(number, base, &number)) return bad();

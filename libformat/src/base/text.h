@@ -14,8 +14,8 @@ namespace spk {
 inline void append_text(std::string& out, std::string_view text) { out += text; }
 inline void append_text(std::string& out, char c) { out += c; }
 template <typename T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, char> && !std::is_same_v<T, bool>)
-void append_text(std::string& out, T number) {
+requires(std::is_integral_v<T> && !std::is_same_v<T, char> &&
+         !std::is_same_v<T, bool>) void append_text(std::string& out, T number) {
   char digits[24];
   auto end = std::to_chars(digits, digits + sizeof digits, number).ptr;
   out.append(digits, end);

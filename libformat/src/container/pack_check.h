@@ -12,7 +12,7 @@ namespace spk {
 struct PackCheckResult {
   VerifyReport report;
   PackFacts facts;
-  std::vector<bool> shard_whole;      // nothing is wrong with this shard's file
+  std::vector<bool> shard_whole;  // nothing is wrong with this shard's file
   std::vector<ShardSummary> shards;
 };
 

@@ -136,7 +136,10 @@ class PendingFile {
 
  private:
   PendingFile(const Directory& dir, File file, std::string name, std::string temporary)
-      : dir_(dir), file_(std::move(file)), name_(std::move(name)), temporary_(std::move(temporary)) {}
+      : dir_(dir),
+        file_(std::move(file)),
+        name_(std::move(name)),
+        temporary_(std::move(temporary)) {}
   const Directory& dir_;
   File file_;
   std::string name_;

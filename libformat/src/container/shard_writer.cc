@@ -74,8 +74,8 @@ Result<uint64_t> ShardWriter::check_kept_chunk(uint64_t offset, uint64_t file_by
     if (content) return offset;
     return std::move(checked).status();
   }
-  const uint64_t end = offset + (uint64_t{checked->header.span_slots}
-                                 << context_.identity.chunk_bytes_log2);
+  const uint64_t end =
+      offset + (uint64_t{checked->header.span_slots} << context_.identity.chunk_bytes_log2);
   // Only whole slots are kept: the last chunk of a shard is cheap to write again.
   if (end > file_bytes) return offset;
   kept_checksums_.push_back(checked->header.checksum);
@@ -89,8 +89,8 @@ Status ShardWriter::add_chunk(FilledChunk&& chunk, std::span<const BlobSource> b
   for (const StoredSample& sample : chunk.samples) chunk_columns.append(sample, 0);
   const std::vector<uint8_t> table = chunk_columns.encode(SampleTableKind::kChunk);
   if (table.size() != chunk.table_bytes) {
-    return internal_error(str_cat("sample table has ", table.size(), " bytes, planned were ",
-                                  chunk.table_bytes));
+    return internal_error(
+        str_cat("sample table has ", table.size(), " bytes, planned were ", chunk.table_bytes));
   }
   ChunkHeader header;
   header.shard = context_.shard;
@@ -105,8 +105,8 @@ Status ShardWriter::add_chunk(FilledChunk&& chunk, std::span<const BlobSource> b
 
   if (next_is_kept()) {
     if (header.checksum != kept_checksums_[rows_.size()]) {
-      return Status(Code::kMismatch, str_cat("chunk ", header.chunk,
-                                             " was written before with other content"))
+      return Status(Code::kMismatch,
+                    str_cat("chunk ", header.chunk, " was written before with other content"))
           .at_path(file_.path())
           .at_offset(slot_offset(chunk.slot))
           .with_hint("the source or the program changed; start again with --restart");
@@ -139,7 +139,7 @@ Status ShardWriter::write_chunk(const ChunkHeader& header, const std::vector<uin
                                 const FilledChunk& chunk, std::span<const BlobSource> blobs) {
   const uint64_t start = slot_offset(chunk.slot);
   std::vector<ByteSpan> pieces = {ByteSpan(head)};
-  uint64_t written_to = start;      // everything before it is handed over
+  uint64_t written_to = start;         // everything before it is handed over
   uint64_t gathered_to = head.size();  // from the chunk's start
   const auto flush = [&]() -> Status {
     SPK_TRY(file_.write_all_v(written_to, pieces));
