@@ -17,7 +17,7 @@ if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ]; then
   git archive --format=tar --prefix="$name/" HEAD | gzip -9n > "$tarball.partial"
 else
   tar --create --sort=name --owner=0 --group=0 --numeric-owner --mtime=@0 --format=gnu \
-    --exclude-vcs --exclude=./build --exclude=./dist --exclude=__pycache__ --exclude='*.pyc' \
+    --exclude=./.git --exclude=./build --exclude=./dist --exclude=__pycache__ --exclude='*.pyc' \
     --transform "s,^\./,$name/," . | gzip -9n > "$tarball.partial"
 fi
 mv "$tarball.partial" "$tarball"
