@@ -1,0 +1,111 @@
+# ctest: timeout=300
+"""Inputs that people really have, each with its expected outcome: tests/cases/README.md."""
+
+import hashlib
+import json
+import os
+import pathlib
+import sys
+import tarfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+from packing import (DONE, PackTest, main, names, payloads, rejects, run, samples,  # noqa: E402
+                     text, unescape)
+
+ARCHIVE = pathlib.Path(__file__).resolve().parents[1] / "cases" / "cases.tar.gz"
+NOT_PUBLISHED = 3
+
+
+def as_bytes(expected, member):
+    if member + "_hex" in expected:
+        return [bytes.fromhex(name) for name in expected[member + "_hex"]]
+    return [name.encode("utf-8", "surrogateescape") for name in expected.get(member, [])]
+
+
+class CasesTest(PackTest):
+    def test_cases(self):
+        with tarfile.open(ARCHIVE) as archive:
+            archive.extractall(self.dir)
+        cases = [name for name in names(self.dir) if os.path.isdir(self.path(name))]
+        self.assertEqual(len(cases), 46)
+        for case in cases:
+            with self.subTest(case=case):
+                self.check(case)
+
+    def check(self, case):
+        folder = pathlib.Path(self.dir) / case
+        expected = json.loads((folder / "expect.json").read_text(encoding="utf-8"))
+        options = expected.get("options", {})
+        arguments = ["--json", "--progress", "never"]
+        if "root" in options:
+            arguments += ["--root", str(folder / options["root"])]
+        if "max_pixels" in options:
+            arguments += ["--max-pixels", str(options["max_pixels"])]
+        out = self.path(case + ".pack")
+        command = ["pack", str(folder / expected["input"]), out, *arguments]
+        how = {"timeout": expected.get("timeout_s", 60)}
+        done = run(*command, **how)
+        if "max_rss_mb" in expected:
+            self.assertLess(done.max_rss_bytes, expected["max_rss_mb"] << 20)
+        if expected["expect"] == "reject-input":
+            self.assertIn(done.code, (2, 4), str(done))
+            self.assertFalse(os.path.exists(out))
+            if "error_line" in expected:
+                self.assertIn("line %d" % expected["error_line"], text(done.err))
+            return
+        if done.code == NOT_PUBLISHED:
+            self.assertEqual(expected["expect"], "reject-sample", str(done))
+            self.assertFalse(os.path.exists(out))
+            limit = json.loads(done.out.splitlines()[-1])["rejects"]
+            done = run(*command, "--max-rejects", str(limit), **how)
+        self.assertEqual(done.code, DONE, str(done))
+        report = self.report(done)
+        self.compare_samples(out, expected)
+        self.compare_rejects(out, expected)
+        self.compare_classes(out, expected)
+        counted = sum(kind["count"] for kind in report["warnings"].values())
+        self.assertGreaterEqual(counted, expected.get("warn", 0))
+        if "ignored" in expected:
+            self.assertEqual(sum(report["ignored"].values()), expected["ignored"])
+
+    def compare_samples(self, out, expected):
+        stored = payloads(out)
+        found = [(one["key"], one["labels"],
+                  [one.get("height"), one.get("width"), one.get("channels")],
+                  hashlib.sha256(stored["", one["key"], one["ordinal"]]).hexdigest())
+                 for one in samples(out)]
+        wanted = list(zip(as_bytes(expected, "names"), [[label] for label in expected["labels"]],
+                          expected["dims"], expected["sha256_of_payloads"]))
+        if expected["kind"] == "folder":  # byte order of the paths is the order of the source
+            wanted.sort()
+            allowed = {name.encode() for name in expected.get("accept_if_supported", [])}
+            found = [one for one in found if one[0] not in allowed]
+        self.assertEqual(found, wanted)
+        self.assertEqual(len(found), expected["samples"])
+
+    def compare_rejects(self, out, expected):
+        found = dict(rejects(out))
+        optional = {name.encode() for name in expected.get("accept_if_supported", [])}
+        for one in expected.get("rejected", []):
+            name = one["name"].encode("utf-8", "surrogateescape")
+            if name not in found:
+                self.assertIn(name, optional)
+                continue
+            reason = found.pop(name)
+            for word in one["why"].replace(":", " ").replace("(", " ").replace(")", " ").split():
+                self.assertIn(word.lower(), reason.lower(), (name, one["why"]))
+        self.assertEqual(found, {})
+
+    def compare_classes(self, out, expected):
+        if "classes" not in expected and "classes_hex" not in expected:
+            return
+        manifest = json.loads(pathlib.Path(out, "manifest.json").read_text(encoding="utf-8"))
+        found = [unescape(name) for name in manifest["classes"]]
+        may_add = {name.encode() for name in expected.get("classes_may_add", [])}
+        wanted = as_bytes(expected, "classes")
+        self.assertEqual([name for name in found if name in wanted or name not in may_add], wanted)
+
+
+if __name__ == "__main__":
+    main()
