@@ -181,8 +181,7 @@ class StopTest(PackTest):
             self.assertNotIn("owner", names(self.partial))
             if number != signal.SIGUSR1:
                 shutil.rmtree(self.partial)  # so that the next run has all of the work again
-        report = self.report(self.pack(self.src, self.out, *arguments, "--json"))["packs"][0]
-        self.assertGreater(report["shards_found_complete"] + report["samples_kept"], 0)
+        self.pack(self.src, self.out, *arguments)
         self.assert_same_pack(self.out, self.path("clean"))
 
     def test_a_stop_while_listing(self):
