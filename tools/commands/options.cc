@@ -1,5 +1,6 @@
 #include "commands/options.h"
 
+#include <charconv>
 #include <map>
 
 #include "base/text.h"
@@ -41,6 +42,22 @@ CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* b
     *bytes = *size;
   };
   return sub.add_option_function<std::string>(name, read, help)->type_name("SIZE");
+}
+
+CLI::Option* add_count_option(CLI::App& sub, const std::string& name, uint64_t* count,
+                              const std::string& help, uint64_t least, uint64_t most) {
+  const auto read = [=](const std::string& text) {
+    uint64_t value = 0;
+    const char* end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stop != end || value < least || value > most) {
+      throw CLI::ValidationError(
+          name,
+          str_cat("'", escape_bytes(text), "' is not a whole number from ", least, " to ", most));
+    }
+    *count = value;
+  };
+  return sub.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
 }  // namespace spk

@@ -23,6 +23,12 @@ uint32_t resolve_jobs(uint32_t jobs);
 // A size such as 4MiB (base/text.h, parse_size). A wrong one is CLI11's error and names the option.
 CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* bytes,
                              const std::string& help);
+// A whole number from `least` to `most`. A wrong one ("-1", "0x10", "1e6") is CLI11's error and
+// names the option; CLI11 by itself would take "-1" for the largest number there is.
+CLI::Option* add_count_option(CLI::App& sub, const std::string& name, uint64_t* count,
+                              const std::string& help, uint64_t least = 0,
+                              uint64_t most = UINT64_MAX);
+
 // One of several words, each of which stands for a value. Anything else is CLI11's error and lists
 // them.
 template <typename T>

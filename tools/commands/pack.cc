@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "commands/options.h"
 #include "commands/pack_report.h"
+#include "format/constants.h"
 #include "pipeline/dry_run.h"
 #include "pipeline/pack_run.h"
 #include "pipeline/sha256.h"
@@ -70,7 +71,7 @@ void PackCommand::add_to(CLI::App& app) {
       ->check(CLI::Range(1, 4096));
   add_size_option(*sub_, "--memory", &options_.memory_bytes,
                   "Memory to use at most; default 512MiB");
-  sub_->add_option("--max-rejects", options_.max_rejects,
+  add_count_option(*sub_, "--max-rejects", &options_.max_rejects,
                    "Publish although so many samples were rejected; default 0");
   sub_->add_flag("--dry-run", options_.dry_run, "Tell what would be done; write nothing");
   sub_->add_flag("--force", options_.force, "Replace the pack at OUT; the old one is kept aside");
@@ -107,9 +108,9 @@ void PackCommand::add_source_options() {
        {"decode", CheckMode::kDecode},
        {"none", CheckMode::kNone}},
       "structure (default): nothing cut gets in; decode: every pixel; none: trust");
-  sub_->add_option("--max-pixels", options_.max_pixels,
+  add_count_option(*sub_, "--max-pixels", &options_.max_pixels,
                    "Reject pictures with more pixels; default 178956970");
-  sub_->add_option("--expect", expect_, "Refuse unless the source lists so many samples");
+  add_count_option(*sub_, "--expect", &expect_, "Refuse unless the source lists so many samples");
 }
 
 void PackCommand::add_geometry_options() {
@@ -117,10 +118,10 @@ void PackCommand::add_geometry_options() {
                   "Chunk size, a power of two from 64KiB to 64MiB; chosen from the data");
   CLI::Option* shard_size =
       add_size_option(*sub_, "--shard-size", &options_.shard_bytes, "Shard size; default 1GiB");
-  sub_->add_option("--shards", options_.shard_count, "Number of shards instead of their size")
-      ->check(CLI::Range(1, 1 << 20))
+  add_count_option(*sub_, "--shards", &options_.shard_count,
+                   "Number of shards instead of their size", 1, kMaxShards)
       ->excludes(shard_size);
-  sub_->add_option("--seed", options_.seed, "Seed of the shuffle; default 0");
+  add_count_option(*sub_, "--seed", &options_.seed, "Seed of the shuffle; default 0");
   CLI::Option* shuffle = add_choice_option<ShuffleMode>(
       *sub_, "--shuffle", &options_.shuffle,
       {{"auto", ShuffleMode::kAuto},
