@@ -93,6 +93,12 @@ Result<Gathered> gather(const Directory& dir) {
       all.fields = to_vector(fields);
       all.classes = to_vector(classes);
       all.settings = to_vector(settings);
+      if (schema_hash(fields, classes) !=
+          Hash128{header.schema_hash_low, header.schema_hash_high}) {
+        return damaged("the footer's schema contradicts its hash")
+            .at_path(dir.path_of(shard_file_name(shard)))
+            .at_shard(shard);
+      }
     }
     SPK_TRY(check_same_pack(header, all.first, shard).at_path(dir.path_of(shard_file_name(shard))));
     ShardRow row;

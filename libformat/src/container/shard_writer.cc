@@ -85,6 +85,11 @@ Result<uint64_t> ShardWriter::check_kept_chunk(uint64_t offset, uint64_t file_by
 }
 
 Status ShardWriter::add_chunk(FilledChunk&& chunk, std::span<const BlobSource> blobs) {
+  if (chunk.table_bytes > kMaxTableBytes) {
+    return invalid_argument(str_cat("the facts of sample '", escape_bytes(chunk.samples[0].key),
+                                    "' need a table of ", chunk.table_bytes,
+                                    " bytes; the format allows ", kMaxTableBytes));
+  }
   SampleColumns chunk_columns(context_.schema);
   for (const StoredSample& sample : chunk.samples) chunk_columns.append(sample, 0);
   const std::vector<uint8_t> table = chunk_columns.encode(SampleTableKind::kChunk);
