@@ -1,12 +1,14 @@
 #!/bin/sh
-# tour.sh BUILD OUT [SRC]: from a folder of pictures to four ranks reading, each command shown before
-# it runs. Without SRC it draws its own pictures. Everything it makes lies below OUT; what an earlier
-# tour left there is removed first. SRC is only read.
+# tour.sh BUILD OUT [SRC [OPTIONS OF PACK]]: from a folder of pictures to four ranks reading, each
+# command shown before it runs. Without SRC it draws its own pictures. Everything it makes lies below
+# OUT; the pack of an earlier tour is removed first, while an unfinished one of the same SRC is gone
+# on with. SRC is only read.
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
 out=$2
 src=${3:-}
+shift $(($# < 3 ? $# : 3))
 
 # The Python that the module was built for.
 python=$(sed -n 's/^Python_EXECUTABLE:[A-Z]*=//p;s/^_Python_EXECUTABLE:[A-Z]*=//p' \
@@ -33,7 +35,11 @@ run() {
 }
 
 mkdir -p "$out"
-rm -rf "$out/pack" "$out/pack.partial"
+rm -rf "$out/pack"
+if [ "$(cat "$out/source" 2>/dev/null)" != "$src" ]; then
+  rm -rf "$out/pack.partial"
+  printf '%s\n' "$src" > "$out/source"
+fi
 if [ -z "$src" ]; then
   src=$out/pictures
   title 'Sample pictures'
@@ -41,26 +47,25 @@ if [ -z "$src" ]; then
 fi
 
 title 'Pack: a folder of pictures becomes a few large, aligned shards'
-run stripepack pack "$src" "$out/pack"
+run stripepack pack "$src" "$out/pack" "$@" || {
+  code=$?
+  [ $code != 3 ] || echo "(through make: demo SRC=... OPTIONS='--max-rejects N')"
+  exit $code
+}
+
+title 'Verify: every byte against its checksum, every file against its sample'
+run stripepack verify "$out/pack" --against "$src"
 
 # With splits there is a pack for each; the tour goes on with the training pack.
 pack=$out/pack
-packs=$pack
-if [ ! -f "$pack/manifest.json" ]; then
-  packs=$(find "$out/pack" -mindepth 2 -maxdepth 2 -name manifest.json -exec dirname {} + | sort)
-  pack=$(printf '%s\n' "$packs" | head -n 1)
-  for split in train training; do
-    [ ! -f "$out/pack/$split/manifest.json" ] || pack=$out/pack/$split
-  done
-fi
-
-title 'Verify: every byte against its checksum, every file against its sample'
-printf '%s\n' "$packs" | while IFS= read -r one; do
-  run stripepack verify "$one"
+for split in val train training; do
+  [ ! -f "$out/pack/$split/manifest.json" ] || pack=$out/pack/$split
 done
 
 title 'Look into it'
 run stripepack info "$pack"
+echo "$ stripepack ls $pack | head -n 5"
+stripepack ls "$pack" | head -n 5
 
 title 'Read it on 4 ranks at once: each reads its own equal part, by arithmetic'
 with_python=

@@ -91,7 +91,7 @@ class LsCommand : public Command {
     const std::string key = with_split(named.split, facts.key);
     if (keys0_) return ui.out(key, '\0');
     if (keys_) return ui.out(escape_bytes(key));
-    const auto or_dash = [](std::string text) { return text.empty() ? "-" : text; };
+    const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
     const std::string* name = reader.class_name(facts);
     return ui.out(str_cat(facts.sample, '\t', facts.ordinal, '\t',
                           facts.bytes ? str_cat(*facts.bytes) : "-", '\t',

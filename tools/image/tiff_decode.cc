@@ -62,7 +62,7 @@ toff_t on_size(thandle_t handle) { return static_cast<Input*>(handle)->view->siz
 
 void keep_first_message(Input& in, const char* format, va_list arguments) {
   if (in.message[0] == '\0') {  // the first is nearest to the cause
-    std::vsnprintf(in.message, sizeof in.message, format, arguments);
+    (void)std::vsnprintf(in.message, sizeof in.message, format, arguments);
   }
 }
 
@@ -127,8 +127,8 @@ bool decode_units(TIFF* tiff, Input& in) {
     return true;
   }
   if (tiled) {
-    std::snprintf(in.message, sizeof in.message, "tiles of %lld bytes are too large",
-                  static_cast<long long>(unit_bytes));
+    (void)std::snprintf(in.message, sizeof in.message, "tiles of %lld bytes are too large",
+                        static_cast<long long>(unit_bytes));
     return false;
   }
   // A picture in one large strip: row by row.

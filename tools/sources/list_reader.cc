@@ -14,7 +14,7 @@ constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 }  // namespace
 
-Status list_error(const std::string& list_path, uint64_t line, std::string message) {
+Status list_error(const std::string& list_path, uint64_t line, const std::string& message) {
   return invalid_argument(str_cat("line ", line, ": ", message)).at_path(list_path);
 }
 

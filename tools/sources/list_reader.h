@@ -13,7 +13,7 @@
 namespace spk {
 
 // "line N: MESSAGE", at the list's path.
-Status list_error(const std::string& list_path, uint64_t line, std::string message);
+Status list_error(const std::string& list_path, uint64_t line, const std::string& message);
 
 class LineReader {
  public:

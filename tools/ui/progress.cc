@@ -1,6 +1,7 @@
 #include "ui/progress.h"
 
 #include <algorithm>
+#include <cmath>
 #include <ctime>
 
 #include "base/text.h"
@@ -17,7 +18,7 @@ constexpr milliseconds kTimedInterval{30000};
 
 // "0:09", "12:34", "3:04:05"
 std::string format_duration(double seconds) {
-  const auto whole = static_cast<uint64_t>(std::clamp(seconds, 0.0, 3.6e9) + 0.5);
+  const auto whole = static_cast<uint64_t>(std::llround(std::clamp(seconds, 0.0, 3.6e9)));
   const auto two = [](uint64_t n) { return str_cat(n < 10 ? "0" : "", n); };
   const uint64_t hours = whole / 3600;
   const uint64_t minutes = whole / 60 % 60;
