@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import (DONE, FAILED, PROGRAM, REJECTS, SHIM, PackTest, faulty, identity, main,  # noqa: E402
+from packing import (DONE, FAILED, NO, PROGRAM, REJECTS, SHIM, PackTest, faulty, identity, main,  # noqa: E402
                      names, rejects, run, samples)
 
 # Numbers that no user here should have; names are not needed.
@@ -112,6 +112,15 @@ class UsersTest(PackTest):
                                     "--force"), DONE)
             for name in names(self.shared):
                 shutil.rmtree(os.path.join(self.shared, name))
+
+    def test_what_may_not_be_read_is_no_damage(self):
+        self.expect(self.run_as(ALICE, "pack", self.src, self.out, *SHARDS), DONE)
+        os.chmod(os.path.join(self.out, "shard-00001.spks"), 0o600)
+        self.expect(self.run_as(BOB, "verify", self.out), FAILED, "shard-00001.spks",
+                    "cannot be read")
+        with open(os.path.join(self.out, "manifest.json"), "a") as file:
+            file.write("more")
+        self.expect(self.run_as(BOB, "verify", self.out), NO, "manifest.json")
 
     def test_nobody_else_finishes_it(self):
         plan = "call=pwritev;path=shard-00001;nth=1;action=kill"

@@ -218,7 +218,10 @@ void repair(const Original& original, bool exact) {
   bool index_damaged = false;
   (void)verify(original, report, index_damaged);
   require(report.ok(), "what is repaired is whole");
-  if (!exact || !repaired->lost.empty() || repaired->unknown_lost != 0) return;
+  if (!exact || !repaired->lost.empty() || repaired->unknown_lost != 0 ||
+      repaired->reject_lists_lost != 0) {
+    return;
+  }
   for (const auto& [name, content] : original.files) {
     if (!name.starts_with("shard-")) continue;
     require(test::read_file(original.path + "/" + name) == content,

@@ -207,6 +207,7 @@ TEST_F(RepairTest, LostRejectsAreSaidToBeLost) {
   ASSERT_TRUE(report.ok()) << report.status().to_string();
   EXPECT_EQ(report->outcome, Outcome::kRepaired);
   EXPECT_EQ(report->steps.front(), "rewrote shard-00000.spks; its list of rejects is lost");
+  EXPECT_EQ(report->reject_lists_lost, 1u);
   EXPECT_TRUE(verify(path_).ok());
   const std::string line = "0\t\tunknown: lost with the footer and rejects.tsv\n";
   EXPECT_EQ(test::read_file(file("rejects.tsv")), "ordinal\tkey\treason\n" + line + line);

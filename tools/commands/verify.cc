@@ -39,7 +39,8 @@ class VerifyCommand : public Command {
   uint32_t jobs_ = 0;
   uint64_t memory_bytes_ = uint64_t{512} << 20;
   ProgressMode progress_ = ProgressMode::kAuto;
-  uint64_t faults_ = 0;  // of every kind, in all packs
+  uint64_t faults_ = 0;      // of every kind, in all packs
+  uint64_t unreadable_ = 0;  // of these, bytes that could not be read, so that nothing is proven
 };
 
 void VerifyCommand::add_to(CLI::App& app) {
@@ -104,10 +105,16 @@ Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pac
     progress.stage("verifying", totals);
   };
   hooks.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
-  SPK_ASSIGN(const VerifyReport report,
-             verify_pack(
-                 pack.path, options,
-                 [&](const Damage& damage) { show_damage(ui, pack.split, damage); }, hooks));
+  SPK_ASSIGN(const VerifyReport report, verify_pack(
+                                            pack.path, options,
+                                            [&](const Damage& damage) {
+                                              const bool trouble = damage.code == Code::kIo ||
+                                                                   damage.code == Code::kDenied ||
+                                                                   damage.code == Code::kNoMemory;
+                                              unreadable_ += trouble ? 1 : 0;
+                                              show_damage(ui, pack.split, damage);
+                                            },
+                                            hooks));
   progress.finish();
   faults_ += report.damages;
   show_report(ui, pack, report);
@@ -231,7 +238,9 @@ int VerifyCommand::run(Ui& ui) {
     status = packs.ok() ? prove_more(ui, progress, *packs) : packs.status();
   }
   progress.finish();
-  if (status.ok()) return faults_ == 0 ? kExitDone : kExitNo;
+  // "No" is an answer only where something was seen to be wrong.
+  if (status.ok() && faults_ != 0) return faults_ == unreadable_ ? kExitFailed : kExitNo;
+  if (status.ok()) return kExitDone;
   if (status.code() == Code::kCancelled) return ui.fail(cancel_status());
   return ui.fail(status, status.code() == Code::kDamaged ? kExitNo : exit_code_of(status));
 }

@@ -175,8 +175,13 @@ void ChunkVerifier::check_sample(const SampleRows& rows, uint64_t row, uint64_t 
     check_padding(offset);
     checked_to_ = offset + blob.bytes;
     if (shard_->file == nullptr) {
-      if (blob.bytes != 0)
-        lose(Code::kNotFound, offset, str_cat("field '", field, "' is missing with its shard"));
+      if (blob.bytes != 0) {
+        const bool missing = shard_->open_error == Code::kNotFound;
+        lose(
+            shard_->open_error, offset,
+            str_cat("field '", field, "' ",
+                    missing ? "is missing with its shard" : "cannot be read, as its shard cannot"));
+      }
       continue;
     }
     const auto actual = bytes_.hash(offset, blob.bytes);

@@ -15,7 +15,8 @@ namespace spk {
 
 // What is known about a shard when its chunks are checked. Everything outlives the checks.
 struct ShardExtent {
-  const File* file = nullptr;  // null: the shard is missing
+  const File* file = nullptr;  // null: the shard is missing, or cannot be opened
+  Code open_error = Code::kNotFound;
   std::string name;
   uint32_t shard = 0;
   uint64_t data_bytes = 0;       // where the footer starts, or should

@@ -358,6 +358,7 @@ class Repair {
       SPK_TRY(dir_.rename(temporary_name(work.shard), shard_file_name(work.shard)));
       report_.shards_rewritten += 1;
       report_.blobs_from_copy += work.blobs_from_copy;
+      report_.reject_lists_lost += work.rejects_lost ? 1 : 0;
       report_.steps.push_back(describe(work));
     }
     for (const std::string& name : foreign_files_) {

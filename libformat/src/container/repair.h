@@ -31,6 +31,7 @@ struct RepairReport {
   std::vector<LostSample> lost;    // dropped, or where refused: what would be
   uint64_t unknown_lost = 0;       // the same for samples of which not even the names are left
   uint64_t shards_rewritten = 0;
+  uint64_t reject_lists_lost = 0;  // shards whose rejects neither footer nor rejects.tsv tell
   uint64_t blobs_from_copy = 0;
   uint64_t samples = 0;           // of the pack as it is now
   Hash128 content_id;             // likewise

@@ -132,9 +132,11 @@ class Loader {
         shard_.file.advise_sequential();
         return true;
       }
+      shard_.open_error = size.status().code();
       report(DamageKind::kFile, size.status().code(), 0, size.status().message());
     } else {
       const Status& status = file.status();
+      shard_.open_error = status.code();
       const bool missing = status.code() == Code::kNotFound;
       report(DamageKind::kFile, status.code(), 0, missing ? "shard is missing" : status.message());
     }
@@ -439,6 +441,7 @@ uint64_t LoadedShard::chunk_end(size_t i, const PackIdentity& identity) const no
 ShardExtent LoadedShard::extent(const PackFacts& facts) const {
   ShardExtent extent;
   extent.file = file.is_open() ? &file : nullptr;
+  extent.open_error = open_error;
   extent.name = name;
   extent.shard = shard;
   extent.data_bytes = data_bytes;

@@ -30,7 +30,8 @@ struct LoadedShard {
   uint32_t shard = 0;
   std::string name;  // set before load_shard: a file that is not called as a shard is yet
   bool differs_from_index = false;  // whole, but the index describes another one
-  File file;                        // not open: missing
+  File file;                        // not open: missing, or cannot be opened
+  Code open_error = Code::kNotFound;
   uint64_t file_bytes = 0;
   uint64_t data_bytes = 0;
   FooterCheck footer;
