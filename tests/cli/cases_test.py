@@ -57,8 +57,11 @@ class CasesTest(PackTest):
         if done.code == NOT_PUBLISHED:
             self.assertEqual(expected["expect"], "reject-sample", str(done))
             self.assertFalse(os.path.exists(out))
+            self.compare_rejects(out + ".partial", expected)
             limit = json.loads(done.out.splitlines()[-1])["rejects"]
             done = run(*command, "--max-rejects", str(limit), **how)
+        else:  # without --max-rejects nothing is published that lacks a sample
+            self.assertEqual(json.loads(done.out.splitlines()[-1])["rejects"], 0, str(done))
         self.assertEqual(done.code, DONE, str(done))
         report = self.report(done)
         self.compare_samples(out, expected)
