@@ -12,7 +12,7 @@ namespace spk {
 
 namespace {
 
-std::string or_dash(std::string text) { return text.empty() ? "-" : text; }
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 class DiffCommand : public Command {
  public:

@@ -69,8 +69,8 @@ class NumberLabels : public ListLabels {
   }
 
  private:
-  Status bad(const ListRecord& record, std::string what) const {
-    return list_error(list_path_, record.line, std::move(what))
+  Status bad(const ListRecord& record, const std::string& what) const {
+    return list_error(list_path_, record.line, what)
         .with_hint(
             "--labels float takes fractions, --labels none leaves labels out; class names need a "
             "table with a header such as `path,label`");

@@ -193,8 +193,8 @@ class LstReader : public RecordReader {
   }
 
  private:
-  Status bad(const ListRecord& record, std::string what) const {
-    return list_error(lines_.list_path(), record.line, std::move(what))
+  Status bad(const ListRecord& record, const std::string& what) const {
+    return list_error(lines_.list_path(), record.line, what)
         .with_hint("each line reads ID <tab> LABEL ... <tab> PATH");
   }
   LineReader lines_;
