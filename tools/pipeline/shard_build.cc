@@ -15,6 +15,24 @@ namespace {
 // the user thinks it is.
 constexpr uint64_t kHopelessSamples = 1000;
 
+// What a sample takes besides its payload while it waits: names, labels, fields. With tiny samples
+// that is most of it.
+constexpr uint64_t kWaitingSampleBytes = 1024;
+
+// What a sample that an earlier run stored takes until its chunk is found again.
+constexpr uint64_t kKeptSampleBytes = 320;
+constexpr uint64_t kLeastMemoryBytes = uint64_t{4} << 20;
+
+// What is left of a shard's memory for payloads beside the samples that were kept.
+uint64_t memory_beside_kept(uint64_t memory_bytes, uint64_t kept_samples) {
+  const uint64_t kept_bytes = kept_samples * kKeptSampleBytes;
+  return std::max(memory_bytes - std::min(memory_bytes, kept_bytes), kLeastMemoryBytes);
+}
+
+uint64_t waiting_bytes(const SampleGroup& group) {
+  return group.bytes + group.samples.size() * kWaitingSampleBytes;
+}
+
 std::string temporary_name(uint32_t shard, const std::string& attempt) {
   return str_cat(shard_file_name(shard), ".", attempt, ".tmp");
 }
@@ -80,6 +98,7 @@ class ShardBuilder {
                std::unique_ptr<PlanCursor> cursor)
       : job_(job),
         shard_(shard),
+        memory_bytes_(memory_beside_kept(job.memory_bytes, writer.kept().size())),
         writer_(std::move(writer)),
         cursor_(std::move(cursor)),
         filler_(job.preparer->schema().schema, job.plan->info().geometry,
@@ -109,6 +128,7 @@ class ShardBuilder {
 
   const ShardJob& job_;
   const uint32_t shard_;
+  const uint64_t memory_bytes_;
   ShardWriter writer_;
   std::unique_ptr<PlanCursor> cursor_;
   ChunkFiller filler_;
@@ -170,7 +190,7 @@ Result<bool> ShardBuilder::next_group() {
     if (!in_memory && group->samples.back().entry.reject.empty()) break;  // long work: alone
   }
   if (group->samples.empty()) return false;
-  ahead_bytes_ += group->bytes;
+  ahead_bytes_ += waiting_bytes(*group);
   groups_.push_back(group);
   if (!reads) {
     group->done = true;
@@ -195,11 +215,9 @@ Result<bool> ShardBuilder::next_group() {
 
 Status ShardBuilder::submit_ahead() {
   while (!end_of_plan_ &&
-         (groups_.empty() || ahead_bytes_ + job_.group_bytes <= job_.memory_bytes / 2)) {
+         (groups_.empty() || ahead_bytes_ + job_.group_bytes <= memory_bytes_ / 2)) {
     SPK_ASSIGN(const bool more, next_group());
     if (!more) break;
-    // Groups of kept samples cost no memory; do not run through the whole plan with them.
-    if (groups_.size() >= 1024) break;
   }
   return {};
 }
@@ -210,7 +228,7 @@ std::shared_ptr<SampleGroup> ShardBuilder::wait_front() {
   done_.wait(lock, [&] { return group->done; });
   lock.unlock();
   groups_.pop_front();
-  ahead_bytes_ -= group->bytes;
+  ahead_bytes_ -= waiting_bytes(*group);
   return group;
 }
 
@@ -220,7 +238,7 @@ void ShardBuilder::wait_for_all() {
 
 Status ShardBuilder::consume(SampleGroup& group) {
   BuildShared& shared = *job_.shared;
-  const bool hold = held_bytes_ + group.bytes <= job_.memory_bytes / 2;
+  const bool hold = held_bytes_ + group.bytes <= memory_bytes_ / 2;
   uint64_t bytes = 0;
   uint64_t rejected = 0;
   for (PreparedSample& sample : group.samples) {
