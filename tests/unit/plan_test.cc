@@ -217,6 +217,24 @@ TEST_F(PlanTest, CountsAndSettings) {
   EXPECT_EQ(dry->splits[0].path, "");
 }
 
+TEST_F(PlanTest, StopsWhileListingAndAfterIt) {
+  for (const bool ordered : {true, false}) {
+    for (const uint64_t at : {uint64_t{0}, uint64_t{500}, uint64_t{999}}) {
+      std::atomic<bool> cancel{false};
+      FakeSource source(1000, [&](uint64_t i) {
+        if (i == at) cancel = true;
+        return synthetic(i);
+      });
+      source.listing.ordered = ordered;
+      const std::string directory = dir_ / str_cat("stopped", ordered, "-", at);
+      fs::create_directory(directory);
+      const PackOptions options = options_with(uint64_t{64} << 20);
+      EXPECT_EQ(make_plan(options, source, directory, &cancel).status().code(), Code::kCancelled);
+      EXPECT_TRUE(fs::is_empty(directory));
+    }
+  }
+}
+
 TEST_F(PlanTest, RefusesWhatCannotBeAPack) {
   PackOptions options = options_with(uint64_t{64} << 20);
   FakeSource none(0, synthetic);

@@ -135,7 +135,8 @@ void PackCommand::add_geometry_options() {
 int PackCommand::run_dry(Ui& ui) {
   auto source = open_source(options_);
   if (!source.ok()) return ui.fail(source.status(), pack_exit_code(source.status()));
-  auto report = dry_run(options_, **source);
+  auto report = dry_run(options_, **source, &cancel_flag());
+  if (!report.ok() && report.status().code() == Code::kCancelled) return ui.fail(cancel_status());
   if (!report.ok()) return ui.fail(report.status(), pack_exit_code(report.status()));
   if (ui.json_mode()) {
     (void)ui.out(to_json(*report));

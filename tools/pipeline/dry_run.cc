@@ -213,9 +213,10 @@ void time_source(const PackOptions& options, const WatchedSource& source, DryRun
 
 }  // namespace
 
-Result<DryRunReport> dry_run(const PackOptions& options, Source& source) {
+Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
+                             const std::atomic<bool>* cancel) {
   WatchedSource watched(source);
-  SPK_ASSIGN(PlanResult planned, make_plan(options, watched, ""));
+  SPK_ASSIGN(PlanResult planned, make_plan(options, watched, "", cancel));
   DryRunReport report;
   report.listing = std::move(planned.listing);
   watched.sizes.resize(planned.splits.size());

@@ -1,6 +1,7 @@
 // What `stripepack pack --dry-run` finds out. Nothing is written anywhere.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -53,8 +54,9 @@ struct DryRunReport {
 };
 
 // Lists the source and reads a few dozen samples for about two seconds. Errors are those of
-// make_plan.
-Result<DryRunReport> dry_run(const PackOptions& options, Source& source);
+// make_plan, kCancelled among them.
+Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
+                             const std::atomic<bool>* cancel = nullptr);
 
 // For people, several lines; and as one JSON object on one line (type "dry_run").
 std::string to_text(const DryRunReport& report);

@@ -18,27 +18,6 @@ constexpr std::string_view kPlanName = "plan.spkp";
 // Where a rerun makes its plan, to compare it with the one that is there.
 constexpr std::string_view kReplanName = "replan";
 
-// A source whose listing stops when it shall.
-class StoppableSource : public Source {
- public:
-  StoppableSource(Source& source, const std::atomic<bool>& cancel)
-      : source_(source), cancel_(cancel) {}
-  bool lists_in_order() const override { return source_.lists_in_order(); }
-  Result<Listing> list(const PackOptions& options, const Sink& sink) override {
-    return source_.list(options, [&](SampleEntry&& entry) -> Status {
-      if (cancel_.load(std::memory_order_relaxed)) return Status(Code::kCancelled, "stopped");
-      return sink(std::move(entry));
-    });
-  }
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return source_.open(entry);
-  }
-
- private:
-  Source& source_;
-  const std::atomic<bool>& cancel_;
-};
-
 class PackRun {
  public:
   PackRun(const PackOptions& options, const std::string& command_line,
@@ -111,8 +90,7 @@ Status PackRun::make_plans() {
   const Directory& partial = claim_->partial();
   SPK_TRY(partial.remove_tree(kReplanName));
   SPK_ASSIGN(const Directory replan, Directory::create_at(partial, kReplanName));
-  StoppableSource source(*source_, *shared_.cancel);
-  auto planned = make_plan(options_, source, replan.path());
+  auto planned = make_plan(options_, *source_, replan.path(), shared_.cancel);
   if (!planned.ok()) {
     SPK_TRY(partial.remove_tree(kReplanName));
     return std::move(planned).status();

@@ -36,10 +36,12 @@ struct SplitTotals {
 // each with three eighths; the rest is for class names, counts and the source's own needs.
 class Planner {
  public:
-  Planner(const PackOptions& options, Source& source, const std::string& directory)
+  Planner(const PackOptions& options, Source& source, const std::string& directory,
+          const std::atomic<bool>* cancel)
       : options_(options),
         source_(source),
         directory_(directory),
+        cancel_(cancel),
         sorter_bytes_(options.memory_bytes / 2 / 8 * 3),
         entries_(directory, sorter_bytes_),
         repeats_(directory, sorter_bytes_) {}
@@ -63,6 +65,10 @@ class Planner {
   }
 
  private:
+  Status check_cancel() const {
+    if (cancel_ == nullptr || !cancel_->load(std::memory_order_relaxed)) return {};
+    return Status(Code::kCancelled, "stopped");
+  }
   Status take(SampleEntry&& entry);
   Status size_unless_known(SampleEntry* entry) const;
   Status count(const SampleEntry& entry);
@@ -81,6 +87,7 @@ class Planner {
   const PackOptions& options_;
   Source& source_;
   std::string directory_;
+  const std::atomic<bool>* cancel_;
   uint64_t sorter_bytes_;
 
   std::mutex mutex_;        // guards the next three while the source lists
@@ -131,6 +138,7 @@ Status Planner::count(const SampleEntry& entry) {
 }
 
 Status Planner::take(SampleEntry&& entry) {
+  SPK_TRY(check_cancel());
   SPK_TRY(size_unless_known(&entry));
   const bool ordered = source_.lists_in_order();
   thread_local std::string key, payload;
@@ -216,6 +224,7 @@ Result<PlanInfo> Planner::make_info(uint32_t split) const {
 }
 
 Result<bool> Planner::next_entry(ExternalSorter::Stream& stream, SampleEntry* entry) const {
+  SPK_TRY(check_cancel());
   ByteSpan key, payload;
   SPK_ASSIGN(const bool more, stream.next(&key, &payload));
   if (!more) return false;
@@ -254,6 +263,7 @@ Status Planner::write_in_order(ExternalSorter& sorter, PlanFileWriter& writer) c
   SPK_TRY(sorter.finish());
   SPK_ASSIGN(const auto stream, sorter.read());
   for (;;) {
+    SPK_TRY(check_cancel());
     ByteSpan key, record;
     SPK_ASSIGN(const bool more, stream->next(&key, &record));
     if (!more) return {};
@@ -328,8 +338,8 @@ Status Planner::write_plans() {
 }  // namespace
 
 Result<PlanResult> make_plan(const PackOptions& options, Source& source,
-                             const std::string& directory) {
-  return Planner(options, source, directory).run();
+                             const std::string& directory, const std::atomic<bool>* cancel) {
+  return Planner(options, source, directory, cancel).run();
 }
 
 }  // namespace spk

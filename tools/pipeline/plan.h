@@ -3,6 +3,7 @@
 // shards' slices of it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -66,9 +67,11 @@ struct PlanResult {
 // Lists the source and writes one plan a split below `directory` (which exists), as
 // directory/<split>/plan.spkp, each written to a temporary name, fsynced and renamed. Uses at most
 // options.memory_bytes / 2, spilling sorted runs into `directory`/sort.* and removing them. With an
-// empty `directory` nothing is written: infos are computed (plan_id is zero then).
+// empty `directory` nothing is written: infos are computed (plan_id is zero then). kCancelled soon
+// after `cancel`, where given, became true.
 Result<PlanResult> make_plan(const PackOptions& options, Source& source,
-                             const std::string& directory);
+                             const std::string& directory,
+                             const std::atomic<bool>* cancel = nullptr);
 
 // In words, what differs between the plan that a run left behind and the one of now: settings
 // first ("seed: 1 before, 2 now"), then the source (samples added, removed, changed in size, label
