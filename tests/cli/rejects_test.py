@@ -50,6 +50,10 @@ class RejectsTest(PackTest):
         report = self.report(done)
         self.assertEqual((report["result"], report["packs"][0]["samples"]), ("published", 60))
         self.assertEqual(rejects(self.out), listed)
+        # Whoever types no limit is told what is missing all the same.
+        self.pack(self.src, self.out, *SHARDS, words=("complete", "published without 5 samples"))
+        report = self.report(run("pack", self.src, self.out, *SHARDS, "--json"))
+        self.assertEqual((report["result"], report["rejects"]), ("complete", 5))
         fresh = self.path("fresh")
         self.pack(self.src, fresh, *SHARDS, "--max-rejects", "1000")
         self.assert_same_pack(self.out, fresh)

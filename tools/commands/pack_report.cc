@@ -117,6 +117,10 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
   if (outcome.end == PackEnd::kComplete) {
     (void)ui.out(str_cat("complete: ", escape_bytes(options.output),
                          " is what this command line makes; nothing to do"));
+    if (outcome.rejects != 0) {
+      (void)ui.out(str_cat("  it was published without ", format_count(outcome.rejects),
+                           " samples that were rejected; its rejects.tsv names them"));
+    }
     return;
   }
   uint64_t bytes = 0;

@@ -137,7 +137,7 @@ Status refuse_output_in_source(const PackOptions& options, const OutputPlace& pl
 
 Status describe_published_difference(const std::string& output,
                                      const std::vector<SplitOutcome>& splits,
-                                     std::string* difference) {
+                                     std::string* difference, uint64_t* rejects) {
   const auto add = [&](const std::string& split, const std::string& text) {
     if (!difference->empty()) *difference += "; ";
     if (!split.empty()) *difference += str_cat("split ", split, ": ");
@@ -151,6 +151,7 @@ Status describe_published_difference(const std::string& output,
       add(split.split, "no such pack before");
       continue;
     }
+    *rejects += (*pack)->index().header.reject_count;
     if ((*pack)->identity().plan_id == split.plan.plan_id) continue;
     std::string text = settings_difference((*pack)->settings(), split.plan.settings);
     const uint64_t before = (*pack)->sample_count() + (*pack)->index().header.reject_count;

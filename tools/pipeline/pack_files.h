@@ -20,9 +20,10 @@ Result<OutputKind> classify_output(const Directory& parent, const std::string& n
 Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place);
 
 // Empty where the published pack at `output` has the plans of `splits`; otherwise what differs.
+// *rejects: of the packs that were found there.
 Status describe_published_difference(const std::string& output,
                                      const std::vector<SplitOutcome>& splits,
-                                     std::string* difference);
+                                     std::string* difference, uint64_t* rejects);
 
 // layout.json, run.json and, with --sha256, SHA256SUMS: not part of the pack's identity.
 Status write_companion_files(const Directory& dir, const PackOptions& options,

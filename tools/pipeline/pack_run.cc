@@ -115,7 +115,7 @@ Status PackRun::make_plans() {
 Status PackRun::compare_with_published(bool* complete) {
   const std::string output = str_cat(claim_->place().parent, "/", claim_->place().name);
   std::string difference;
-  SPK_TRY(describe_published_difference(output, outcome_.splits, &difference));
+  SPK_TRY(describe_published_difference(output, outcome_.splits, &difference, &outcome_.rejects));
   *complete = difference.empty();
   if (*complete) return {};
   return Status(Code::kMismatch, "OUT is a pack of another plan: " + difference)
