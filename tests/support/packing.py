@@ -83,7 +83,8 @@ def finish(process, timeout=120):
 
 
 def run(*arguments, timeout=120, **how):
-    """Runs the program to its end and measures it."""
+    """Runs the program to its end and measures it. (Its peak memory is at least what this process
+    has: the kernel counts from before the program took its place.)"""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         begin = time.monotonic()
         process = start(*arguments, stdout=out, stderr=err, **how)

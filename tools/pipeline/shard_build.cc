@@ -29,8 +29,13 @@ uint64_t memory_beside_kept(uint64_t memory_bytes, uint64_t kept_samples) {
   return std::max(memory_bytes - std::min(memory_bytes, kept_bytes), kLeastMemoryBytes);
 }
 
+// What reading a large sample piece by piece takes: the piece, and the window it is looked at
+// through.
+constexpr uint64_t kStreamBytes = uint64_t{2} << 20;
+
 uint64_t waiting_bytes(const SampleGroup& group) {
-  return group.bytes + group.samples.size() * kWaitingSampleBytes;
+  return group.bytes + group.samples.size() * kWaitingSampleBytes +
+         (group.streamed ? kStreamBytes : 0);
 }
 
 std::string temporary_name(uint32_t shard, const std::string& attempt) {
@@ -187,7 +192,10 @@ Result<bool> ShardBuilder::next_group() {
     reads = true;
     group->bytes += bytes;
     group->samples.push_back(std::move(sample));
-    if (!in_memory && group->samples.back().entry.reject.empty()) break;  // long work: alone
+    if (!in_memory && group->samples.back().entry.reject.empty()) {
+      group->streamed = true;
+      break;  // long work: alone
+    }
   }
   if (group->samples.empty()) return false;
   ahead_bytes_ += waiting_bytes(*group);
