@@ -64,7 +64,7 @@ struct SampleGroup {
   std::vector<PreparedSample> samples;
   uint64_t bytes = 0;  // that samples to be read take in the buffer
   std::shared_ptr<GroupBuffer> buffer;
-  Status status;  // of the machine or the source as a whole; rejects are not errors
+  Status status;          // of the machine or the source as a whole; rejects are not errors
   bool streamed = false;  // one of the samples is read piece by piece
   bool done = false;
 };
