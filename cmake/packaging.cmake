@@ -21,24 +21,21 @@ set(CPACK_COMPONENTS_ALL library development)
 
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libstripepack${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
-set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "reader of stripe-aligned image packs (library)
- libstripepack reads packs: image datasets in large, stripe-aligned shards that
- a parallel file system serves to many training ranks at full speed.")
+set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "libstripepack reads packs: image datasets in large, stripe-aligned shards that
+a parallel file system serves to many training ranks at full speed.")
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libstripepack-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}")
-set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "reader of stripe-aligned image packs (headers)
- The C and C++ headers of libstripepack, for CMake and pkg-config.")
+set(CPACK_DEBIAN_DEVELOPMENT_DESCRIPTION "The C and C++ headers of libstripepack, for CMake and pkg-config.")
 
 if(TARGET stripepack)
   list(APPEND CPACK_COMPONENTS_ALL tools)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME stripepack)
   set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
-  set(CPACK_DEBIAN_TOOLS_DESCRIPTION "packs image datasets for parallel file systems
- stripepack turns a folder or list of images into a pack: a few large,
- checksummed, stripe-aligned shards and an index. It verifies, lists, repairs
- and extracts packs as well.")
+  set(CPACK_DEBIAN_TOOLS_DESCRIPTION "stripepack turns a folder or list of images into a pack: a few large,
+checksummed, stripe-aligned shards and an index. It verifies, lists, repairs
+and extracts packs as well.")
 endif()
 if(TARGET _stripepack)
   list(APPEND CPACK_COMPONENTS_ALL python)
@@ -46,7 +43,6 @@ if(TARGET _stripepack)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
     "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}, python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~)")
-  set(CPACK_DEBIAN_PYTHON_DESCRIPTION "reader of stripe-aligned image packs (Python)
- The Python module stripepack, over libstripepack.")
+  set(CPACK_DEBIAN_PYTHON_DESCRIPTION "The Python module stripepack, over libstripepack.")
 endif()
 include(CPack)

@@ -1,5 +1,7 @@
 #include "pipeline/build.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <thread>
 
@@ -92,6 +94,9 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
       const uint32_t shard = next_shard.fetch_add(1);
       if (shard >= shard_count || shared.stopping()) return;
       Result<ShardResult> built = build_shard(job, shard);
+      // Millions of short-lived names leave holes in the heap; without this the next shard would
+      // come on top of them, and many shards would exceed --memory.
+      (void)malloc_trim(0);
       const std::lock_guard lock(mutex);
       if (!built.ok()) {
         const bool only_stopped = built.status().code() == Code::kCancelled;
