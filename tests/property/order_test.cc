@@ -21,10 +21,9 @@ namespace {
 struct Case {
   std::vector<uint64_t> first_samples{0};
   std::vector<uint32_t> targets;
-  uint32_t target_count = 1;
   OrderSettings settings;
 
-  OrderUnits units() const { return {first_samples, targets, target_count}; }
+  OrderUnits units() const { return {first_samples, targets}; }
   uint64_t sample_count() const { return first_samples.back(); }
 };
 
@@ -36,10 +35,9 @@ Case random_case(Random& random) {
     made.first_samples.push_back(made.first_samples.back() + 1 + random.below(most));
   }
   if (!random.one_in(3)) {
-    made.target_count = static_cast<uint32_t>(1 + random.below(9));
-    const uint64_t used = 1 + random.below(made.target_count);  // uneven: some may hold none
+    const uint64_t highest = 1 + random.below(9);  // uneven: some may hold none
     for (uint64_t u = 0; u < units; ++u) {
-      made.targets.push_back(static_cast<uint32_t>(random.below(1 + random.below(used))));
+      made.targets.push_back(static_cast<uint32_t>(random.below(1 + random.below(highest))));
     }
   }
   made.settings.seed = random.bits();
@@ -75,14 +73,18 @@ std::vector<uint64_t> plain_order(const Case& made) {
   const uint64_t lanes = made.settings.lanes;
   const uint64_t w = made.settings.window;
   const OrderUnits units = made.units();
-  std::vector<std::vector<uint64_t>> by_target(made.target_count);
+  uint64_t target_count = 1;
+  for (const uint32_t target : made.targets) {
+    target_count = std::max<uint64_t>(target_count, target + 1);
+  }
+  std::vector<std::vector<uint64_t>> by_target(target_count);
   for (uint64_t u = 0; u < units.unit_count(); ++u) {
     by_target[made.targets.empty() ? 0 : made.targets[u]].push_back(u);
   }
   const KeyedPermutation places(
-      made.settings.seed, stream_of(StreamKind::kTargets, made.settings.epoch), made.target_count);
+      made.settings.seed, stream_of(StreamKind::kTargets, made.settings.epoch), target_count);
   std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> sequence;
-  for (uint64_t s = 0; s < made.target_count; ++s) {
+  for (uint64_t s = 0; s < target_count; ++s) {
     const uint64_t count = by_target[s].size();
     const KeyedPermutation shuffle(made.settings.seed,
                                    stream_of(StreamKind::kUnits, made.settings.epoch, s), count);

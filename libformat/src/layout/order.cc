@@ -92,16 +92,17 @@ Status EpochOrder::check_targets() const {
                                     " chunks, the pack ", units_.unit_count()));
   }
   const uint32_t largest = *std::max_element(units_.targets.begin(), units_.targets.end());
-  if (largest < units_.target_count) return {};
+  if (largest < kMaxTargets) return {};
   return invalid_argument(
-      str_cat("the target map names target ", largest, " of ", units_.target_count));
+      str_cat("the target map names target ", largest, "; the largest possible is ", kMaxTargets - 1));
 }
 
 // Makes the heaps. Without a map there is no table: unit j of the one target is j.
 void EpochOrder::start() {
   const uint64_t seed = settings_.seed;
   const uint64_t epoch = settings_.epoch;
-  const uint32_t count = units_.targets.empty() ? 1 : units_.target_count;
+  const auto largest = std::max_element(units_.targets.begin(), units_.targets.end());
+  const uint32_t count = units_.targets.empty() ? 1 : *largest + 1;
   std::vector<std::vector<uint32_t>> by_target(count);
   if (!units_.targets.empty()) {
     std::vector<uint32_t> sizes(count);

@@ -20,6 +20,7 @@ namespace spk {
 inline constexpr uint32_t kOrderVersion = 1;
 inline constexpr uint32_t kMaxLanes = 1u << 20;
 inline constexpr uint32_t kMaxWindow = 1u << 16;
+inline constexpr uint32_t kMaxTargets = 1u << 20;
 
 enum class OrderKind : uint8_t { kShuffled, kSequential, kRandom };
 std::string_view order_kind_name(OrderKind kind) noexcept;
@@ -31,9 +32,8 @@ struct OrderUnits {
   // Unit u holds samples [first_samples[u], first_samples[u + 1]): one more entry than units. A
   // pack without samples has the single entry 0.
   std::span<const uint64_t> first_samples;
-  // Target of each unit, below target_count; empty where there is no map.
+  // Target of each unit, below kMaxTargets; empty where there is no map.
   std::span<const uint32_t> targets;
-  uint32_t target_count = 1;
 
   uint64_t unit_count() const noexcept { return first_samples.size() - 1; }
   uint64_t sample_count() const noexcept { return first_samples.back(); }
