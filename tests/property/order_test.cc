@@ -81,8 +81,8 @@ std::vector<uint64_t> plain_order(const Case& made) {
   for (uint64_t u = 0; u < units.unit_count(); ++u) {
     by_target[made.targets.empty() ? 0 : made.targets[u]].push_back(u);
   }
-  const KeyedPermutation places(
-      made.settings.seed, stream_of(StreamKind::kTargets, made.settings.epoch), target_count);
+  const KeyedPermutation places(made.settings.seed,
+                                stream_of(StreamKind::kTargets, made.settings.epoch), target_count);
   std::vector<std::tuple<uint64_t, uint64_t, uint64_t>> sequence;
   for (uint64_t s = 0; s < target_count; ++s) {
     const uint64_t count = by_target[s].size();

@@ -4,6 +4,7 @@
 #include "commands/extract.h"
 #include "commands/info.h"
 #include "commands/ls.h"
+#include "commands/order.h"
 #include "commands/pack.h"
 #include "commands/repair.h"
 #include "commands/verify.h"
@@ -20,6 +21,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_cat_command());
   commands.push_back(make_extract_command());
   commands.push_back(make_diff_command());
+  commands.push_back(make_order_command());
   return commands;
 }
 

@@ -93,8 +93,8 @@ Status EpochOrder::check_targets() const {
   }
   const uint32_t largest = *std::max_element(units_.targets.begin(), units_.targets.end());
   if (largest < kMaxTargets) return {};
-  return invalid_argument(
-      str_cat("the target map names target ", largest, "; the largest possible is ", kMaxTargets - 1));
+  return invalid_argument(str_cat("the target map names target ", largest,
+                                  "; the largest possible is ", kMaxTargets - 1));
 }
 
 // Makes the heaps. Without a map there is no table: unit j of the one target is j.
@@ -113,18 +113,18 @@ void EpochOrder::start() {
     }
   }
   const KeyedPermutation places(seed, stream_of(StreamKind::kTargets, epoch), count);
+  std::vector<Turn> turns;
   for (uint32_t s = 0; s < count; ++s) {
     const uint64_t size = units_.targets.empty() ? units_.unit_count() : by_target[s].size();
-    place_of_target_.push_back(places.inverse(s));
     targets_.push_back({std::move(by_target[s]),
                         KeyedPermutation(seed, stream_of(StreamKind::kUnits, epoch, s), size)});
-    if (size > 0) turns_.push({turn_key(0, size), place_of_target_[s], s});
+    if (size > 0) turns.push_back({turn_key(0, size), places.inverse(s), s});
   }
+  turns_ = MinHeap<Turn>(std::move(turns));
   lanes_.resize(settings_.lanes);
-  // All at time 0, in the order of the lanes: a vector that is sorted is a heap already.
   std::vector<LaneTime> times(settings_.lanes);
   for (uint32_t lane = 0; lane < settings_.lanes; ++lane) times[lane] = {0, lane};
-  times_ = MinHeap<LaneTime>(std::greater<>(), std::move(times));
+  times_ = MinHeap<LaneTime>(std::move(times));
 }
 
 uint64_t EpochOrder::lane_rows(uint32_t lane) const noexcept {
@@ -137,12 +137,14 @@ uint64_t EpochOrder::sample_at(uint64_t position) const noexcept {
 
 // REQUIRES that there is one left.
 uint32_t EpochOrder::next_unit() {
-  const Turn turn = turns_.top();
-  turns_.pop();
+  Turn turn = turns_.top();
   Target& target = targets_[turn.target];
   const uint64_t place = target.permutation(target.next++);
   if (target.next < target.permutation.size()) {
-    turns_.push({turn_key(target.next, target.permutation.size()), turn.place, turn.target});
+    turn.key = turn_key(target.next, target.permutation.size());
+    turns_.replace_top(turn);
+  } else {
+    turns_.pop();
   }
   ++dealt_units_;
   return target.units.empty() ? static_cast<uint32_t>(place) : target.units[place];
@@ -152,13 +154,12 @@ uint32_t EpochOrder::next_unit() {
 bool EpochOrder::deal_once() {
   if (dealt_units_ == units_.unit_count()) return false;
   LaneTime time = times_.top();
-  times_.pop();
   std::vector<uint32_t>& lane = lanes_[time.lane].units;
   for (uint32_t i = 0; i < settings_.window && dealt_units_ < units_.unit_count(); ++i) {
     lane.push_back(next_unit());
     time.samples += units_.samples_of(lane.back());
   }
-  times_.push(time);
+  times_.replace_top(time);
   return true;
 }
 
@@ -181,7 +182,7 @@ void EpochOrder::cut(Lane& lane, uint64_t surplus, std::vector<Piece>& pool) {
 
 void EpochOrder::equalise() {
   std::vector<uint64_t> have(lanes());
-  for (; !times_.empty(); times_.pop()) have[times_.top().lane] = times_.top().samples;
+  for (const LaneTime& time : times_.items()) have[time.lane] = time.samples;
   std::vector<Piece> pool;
   for (uint32_t l = 0; l < lanes(); ++l) {
     Lane& lane = lanes_[l];

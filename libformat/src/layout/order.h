@@ -7,12 +7,12 @@
 
 #include <cstdint>
 #include <optional>
-#include <queue>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "layout/min_heap.h"
 #include "layout/permutation.h"
 
 namespace spk {
@@ -131,8 +131,6 @@ class EpochOrder {
     std::vector<Piece> taken;        // from the pool
     LaneWindow at;                   // found last
   };
-  template <typename T>
-  using MinHeap = std::priority_queue<T, std::vector<T>, std::greater<>>;
 
   EpochOrder(const OrderUnits& units, const OrderSettings& settings);
   Status check_targets() const;
@@ -149,7 +147,6 @@ class EpochOrder {
   OrderSettings settings_;
   std::optional<KeyedPermutation> random_;
   std::vector<Target> targets_;
-  std::vector<uint64_t> place_of_target_;
   MinHeap<Turn> turns_;
   MinHeap<LaneTime> times_;
   std::vector<Lane> lanes_;
