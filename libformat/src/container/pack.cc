@@ -83,9 +83,9 @@ class OpenPack final : public Pack {
   }
   Status check_blob(uint64_t sample, uint16_t field, ByteSpan blob) const override;
   Status read_chunk(uint64_t chunk, MutableByteSpan into) const override;
+  Status check_chunk_head(const ChunkLocation& location, ByteSpan chunk) const override;
 
  private:
-  Status check_head(const ChunkLocation& location, ByteSpan chunk) const;
   Status check_blobs(const ChunkLocation& location, ByteSpan chunk) const;
 
   const std::string path_;
@@ -121,12 +121,12 @@ Status OpenPack::read_chunk(uint64_t chunk, MutableByteSpan into) const {
   SPK_TRY(files_.pin(location.shard, pin));
   const MutableByteSpan bytes = into.first(location.read_bytes);
   SPK_TRY(here(pin->read(location.offset, bytes)));
-  SPK_TRY(here(check_head(location, bytes)));
+  SPK_TRY(here(check_chunk_head(location, bytes)));
   if (check_checksums_) SPK_TRY(check_blobs(location, bytes));
   return {};
 }
 
-Status OpenPack::check_head(const ChunkLocation& location, ByteSpan chunk) const {
+Status OpenPack::check_chunk_head(const ChunkLocation& location, ByteSpan chunk) const {
   auto decoded = decode_chunk_header(chunk);
   if (!decoded.ok()) {
     // A chunk is known to be here, so that bytes of another kind are damage.
@@ -139,7 +139,7 @@ Status OpenPack::check_head(const ChunkLocation& location, ByteSpan chunk) const
                            ", the index says ", to_hex(location.header_checksum)));
   }
   if (chunk_head_bytes(header) > chunk.size()) return damaged("chunk's sample table is cut off");
-  SPK_TRY(check_chunk_head(header, chunk.first(chunk_head_bytes(header))));
+  SPK_TRY(spk::check_chunk_head(header, chunk.first(chunk_head_bytes(header))));
   if (header.shard == location.shard && header.chunk == location.chunk_in_shard &&
       header.sample_count == location.sample_count && header.used_bytes == location.used_bytes &&
       header.plan_id_low == identity_.plan_id.low &&
@@ -166,6 +166,15 @@ Status OpenPack::check_blobs(const ChunkLocation& location, ByteSpan chunk) cons
     }
   }
   return {};
+}
+
+// Beside a manifest an index is known to be, so that anything else in its place is damage.
+Status not_its_index(Status status) {
+  if (status.code() == Code::kNotThisFormat) {
+    status = damaged(status.message()).at_path(status.path());
+  }
+  if (status.code() != Code::kDamaged) return status;
+  return std::move(status).with_hint("`stripepack repair` rebuilds it from the shards");
 }
 
 Result<EngineKind> engine_kind(EngineChoice choice) {
@@ -203,10 +212,12 @@ Result<std::shared_ptr<Pack>> Pack::open(const std::string& path, const OpenOpti
   auto file = File::open_read(dir, kIndexName);
   if (!file.ok()) {
     if (file.status().code() == Code::kNotFound) return not_a_pack(dir);
-    return std::move(file).status();
+    return not_its_index(std::move(file).status());
   }
   const FileSystemInfo fs = detect_filesystem(file->fd());
-  SPK_ASSIGN(std::unique_ptr<PackIndex> index, PackIndex::open(std::move(file).value()));
+  auto opened_index = PackIndex::open(std::move(file).value());
+  if (!opened_index.ok()) return not_its_index(std::move(opened_index).status());
+  std::unique_ptr<PackIndex> index = std::move(opened_index).value();
 
   ShardAccess access = ShardAccess::kDescriptor;
   std::unique_ptr<ReadEngine> engine;

@@ -81,6 +81,13 @@ SampleRows::Blob SampleRows::blob(size_t field, uint64_t row) const noexcept {
           columns.checksums.unsigned_at(row)};
 }
 
+void SampleRows::append_numbers(size_t field, uint64_t row, std::vector<uint64_t>& numbers) const {
+  const FieldColumns& columns = fields_[field];
+  for (uint64_t at = columns.values_begin(row); at < columns.values_end(row); ++at) {
+    numbers.push_back(columns.bits(at));
+  }
+}
+
 StoredSample SampleRows::sample(uint64_t row, uint64_t blob_base) const {
   StoredSample sample;
   sample.key = std::string(key(row));
@@ -100,9 +107,7 @@ StoredSample SampleRows::sample(uint64_t row, uint64_t blob_base) const {
       continue;
     }
     field.first = static_cast<uint32_t>(sample.numbers.size());
-    for (uint64_t at = columns.values_begin(row); at < columns.values_end(row); ++at) {
-      sample.numbers.push_back(columns.bits(at));
-    }
+    append_numbers(i, row, sample.numbers);
     field.count = static_cast<uint32_t>(sample.numbers.size()) - field.first;
   }
   return sample;

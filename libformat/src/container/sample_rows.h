@@ -34,6 +34,8 @@ class SampleRows {
   }
   // REQUIRES is_blob(field).
   Blob blob(size_t field, uint64_t row) const noexcept;
+  // The bit patterns of a row's numbers, as in StoredSample::numbers. REQUIRES !is_blob(field).
+  void append_numbers(size_t field, uint64_t row, std::vector<uint64_t>& numbers) const;
   // A copy of the row, blob offsets less `blob_base`.
   StoredSample sample(uint64_t row, uint64_t blob_base) const;
   // True if row `row` here says the same as `other_row` of `other`, whose blob offsets are

@@ -107,6 +107,7 @@ Result<std::unique_ptr<OpenShard>> ShardFiles::open_shard(uint32_t shard) const 
     // What cannot be mapped can still be read.
     if (mapping.status().code() != Code::kUnsupported) return std::move(mapping).status();
   }
+  if (access_ == ShardAccess::kDirect) opened->file_is_direct = file->set_direct(true);
   opened->file = std::move(file).value();
   return opened;
 }

@@ -25,12 +25,15 @@ namespace spk {
 enum class ShardAccess {
   kDescriptor,
   kMapping,  // where the shard lies on a local file system that can; otherwise a descriptor
+  kDirect,   // a descriptor that passes by the page cache, where the file system can
 };
 
 // What is open of a shard: its file, or a mapping of it.
 struct OpenShard {
   File file;
   Mapping mapping;
+  // Reads must then begin and end at multiples of the page and go to page-aligned memory.
+  bool file_is_direct = false;
 
   bool is_mapped() const noexcept { return !file.is_open(); }
 

@@ -240,6 +240,12 @@ Status File::allocate(uint64_t size_bytes) const {
   return io_error(errno, str_cat("cannot reserve ", format_size(size_bytes)), path_);
 }
 
+bool File::set_direct(bool direct) const noexcept {
+  const int flags = ::fcntl(fd_, F_GETFL);
+  if (flags == -1) return false;
+  return ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
 void File::drop_cache() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }
 void File::advise_sequential() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL); }
 void File::advise_random() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_RANDOM); }

@@ -68,6 +68,10 @@ class File {
   // where there is no room.
   Status allocate(uint64_t size_bytes) const;
 
+  // Reads and writes pass by the page cache (O_DIRECT) from now on, or no longer. False where the
+  // file system cannot.
+  bool set_direct(bool direct) const noexcept;
+
   // Hints; what cannot be done is not an error.
   void drop_cache() const noexcept;  // only clean pages go, so call it after sync()
   void advise_sequential() const noexcept;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/buffer.h"
 #include "base/text.h"
 
 namespace spk {
@@ -57,14 +58,21 @@ void Mapping::advise_random() const noexcept {
 void Mapping::advise_sequential() const noexcept {
   if (size_ != 0) ::madvise(const_cast<uint8_t*>(data_), size_, MADV_SEQUENTIAL);
 }
+int Mapping::advise(uint64_t offset, uint64_t size_bytes, int advice) const noexcept {
+  if (offset >= size_ || size_bytes == 0) return 0;
+  // madvise wants the start of a page.
+  const uint64_t start = offset / page_bytes() * page_bytes();
+  const uint64_t length = std::min<uint64_t>(size_bytes, size_ - offset) + (offset - start);
+  return ::madvise(const_cast<uint8_t*>(data_) + start, static_cast<size_t>(length), advice);
+}
 
 void Mapping::advise_will_need(uint64_t offset, uint64_t size_bytes) const noexcept {
-  if (offset >= size_ || size_bytes == 0) return;
-  // madvise wants the start of a page.
-  const auto page_bytes = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-  const uint64_t start = offset / page_bytes * page_bytes;
-  const uint64_t length = std::min<uint64_t>(size_bytes, size_ - offset) + (offset - start);
-  ::madvise(const_cast<uint8_t*>(data_) + start, static_cast<size_t>(length), MADV_WILLNEED);
+  (void)advise(offset, size_bytes, MADV_WILLNEED);
+}
+
+void Mapping::populate(uint64_t offset, uint64_t size_bytes) const noexcept {
+  constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers do not know
+  if (advise(offset, size_bytes, kPopulateRead) != 0) advise_will_need(offset, size_bytes);
 }
 
 }  // namespace spk

@@ -33,6 +33,27 @@ struct Geometry {
 // --shard-size, --shards) that cannot be met.
 Result<Geometry> resolve_geometry(const GeometryRequest& request);
 
+// The smallest range of whole pages of kDirectAlignBytes around [offset, offset + bytes): what reads
+// that pass by the page cache must ask for. All of it lies within a shard, whose parts begin and
+// end at such pages.
+inline constexpr uint64_t kDirectAlignBytes = 4096;
+struct Extent {
+  uint64_t offset = 0;
+  uint64_t bytes = 0;
+};
+constexpr Extent align_outward(uint64_t offset, uint64_t bytes) noexcept {
+  const uint64_t begin = offset / kDirectAlignBytes * kDirectAlignBytes;
+  return {begin, divide_up(offset + bytes - begin, kDirectAlignBytes) * kDirectAlignBytes};
+}
+
+// Buffers are made in few sizes, so that one fits where another was: rounded up to pages and by less
+// than an eighth.
+constexpr uint64_t buffer_class_bytes(uint64_t bytes) noexcept {
+  uint64_t step = kDirectAlignBytes;
+  while (step < bytes / 8) step *= 2;
+  return divide_up(bytes, step) * step;
+}
+
 struct PositionRange {
   uint64_t begin = 0;
   uint64_t end = 0;

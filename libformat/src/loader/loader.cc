@@ -1,0 +1,331 @@
+#include "loader/loader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/checked.h"
+#include "base/text.h"
+#include "io/filesystem.h"
+
+namespace spk {
+
+namespace {
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr uint64_t kUsualRingBytes = 512 * kMiB;
+constexpr uint32_t kLocalThreads = 8;
+constexpr uint32_t kNetworkThreads = 16;
+constexpr uint32_t kUringReadsAtOnce = 16;
+// Planned beyond what is needed in one call of next(), so that no call takes long.
+constexpr uint64_t kSamplesAheadACall = 8192;
+
+OrderSettings resolve_order(const LoaderOptions& options) {
+  OrderSettings order = default_order(options.order, options.world);
+  order.seed = options.seed;
+  order.epoch = options.epoch;
+  if (options.lanes != 0) {
+    order.lanes = options.lanes;
+    order.window = 1;
+  }
+  if (options.window != 0) order.window = options.window;
+  return order;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Loader>> Loader::open(std::shared_ptr<const Pack> pack,
+                                             const LoaderOptions& options) {
+  LoaderState state;
+  state.content_id = pack->content_id();
+  state.map_digest = target_map_digest(options.targets);
+  state.order = resolve_order(options);
+  return make(std::move(pack), options, std::move(state));
+}
+
+Result<std::unique_ptr<Loader>> Loader::resume(std::shared_ptr<const Pack> pack,
+                                               const LoaderOptions& options,
+                                               const LoaderState& state) {
+  if (state.content_id != pack->content_id()) {
+    return Status(Code::kMismatch, str_cat("the loader state is of the pack with content id ",
+                                           state.content_id.to_hex(), ", this one has ",
+                                           pack->content_id().to_hex()))
+        .at_path(pack->path())
+        .with_hint("resume with the pack that the run began with, or begin a new run");
+  }
+  if (state.map_digest != target_map_digest(options.targets)) {
+    return Status(Code::kMismatch, str_cat("the loader state is of the target map with digest ",
+                                           to_hex(state.map_digest), ", at hand is ",
+                                           to_hex(target_map_digest(options.targets))))
+        .at_path(pack->path())
+        .with_hint("give the target map that the run began with, or begin a new run");
+  }
+  if (state.consumed > pack->sample_count()) {
+    return invalid_argument(str_cat("the loader state says that ", state.consumed,
+                                    " samples were consumed, the pack has ", pack->sample_count()))
+        .at_path(pack->path());
+  }
+  return make(std::move(pack), options, state);
+}
+
+Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
+                                             const LoaderOptions& options, LoaderState state) {
+  std::unique_ptr<Loader> loader(new Loader());
+  loader->options_ = options;
+  loader->state_ = std::move(state);
+  loader->context_ = std::make_shared<UnitContext>();
+  loader->context_->pack = std::move(pack);
+  loader->context_->check = options.check_checksums;
+  loader->context_->direct = options.direct;
+  loader->rules_ = {loader->pack().sample_count(),
+                    loader->state_.order.lanes,
+                    options.rank,
+                    options.world,
+                    options.batch,
+                    options.tail};
+  SPK_TRY(loader->rules_.check());
+  if (options.workers == 0 || options.worker >= options.workers) {
+    return invalid_argument(
+        str_cat("there is no worker ", options.worker, " of ", options.workers));
+  }
+  SPK_TRY(loader->find_units());
+  SPK_TRY(loader->choose_fields());
+  SPK_TRY(loader->choose_engine());
+  SPK_TRY(loader->begin(loader->state_.consumed));
+  SPK_TRY(loader->size_ring());
+  return loader;
+}
+
+Loader::~Loader() {
+  // The threads of a parent are not here: neither can they be waited for, nor may what they hold be
+  // freed.
+  if (process_ != 0 && process_ != ::getpid()) {
+    (void)pool_.release();
+    (void)planner_.release();
+  }
+}
+
+Status Loader::find_units() {
+  const uint64_t chunks = pack().chunk_count();
+  first_samples_.reserve(chunks + 1);
+  for (uint64_t i = 0; i < chunks; ++i) {
+    SPK_ASSIGN(const ChunkLocation chunk, pack().chunk(i));
+    first_samples_.push_back(chunk.first_sample);
+    largest_unit_bytes_ = std::max(largest_unit_bytes_, chunk.read_bytes);
+  }
+  first_samples_.push_back(pack().sample_count());
+  return {};
+}
+
+Status Loader::choose_fields() {
+  const std::vector<Field>& fields = pack().schema().fields;
+  for (const std::string& name : options_.fields) {
+    const bool there = std::any_of(fields.begin(), fields.end(),
+                                   [&](const Field& field) { return field.name == name; });
+    if (there) continue;
+    std::string names;
+    for (const Field& field : fields) names += str_cat(names.empty() ? "" : ", ", field.name);
+    return Status(Code::kNotFound,
+                  str_cat("the pack has no field '", escape_bytes(name), "'; there are ", names))
+        .at_path(pack().path());
+  }
+  for (size_t i = 0; i < fields.size(); ++i) {
+    const bool wanted = options_.fields.empty() ||
+                        std::find(options_.fields.begin(), options_.fields.end(), fields[i].name) !=
+                            options_.fields.end();
+    if (!wanted) continue;
+    auto& chosen =
+        fields[i].kind == FieldKind::kBlob ? context_->blob_fields : context_->numeric_fields;
+    chosen.push_back(static_cast<uint16_t>(i));
+  }
+  return {};
+}
+
+Status Loader::choose_engine() {
+  const FileSystemInfo fs = detect_filesystem(pack().directory().fd());
+  const EngineChoice engine = options_.engine;
+  const bool maps = engine == EngineChoice::kMmap ||
+                    (engine == EngineChoice::kAuto && !fs.network && !options_.direct);
+  if (engine == EngineChoice::kMmap && (fs.network || options_.direct)) {
+    return unsupported(fs.network
+                           ? str_cat("the mmap engine is for local file systems; this is ", fs.name)
+                           : std::string("what is mapped cannot pass by the page cache"))
+        .at_path(pack().path())
+        .with_hint("choose engine auto or pool");
+  }
+  const ShardAccess access = maps              ? ShardAccess::kMapping
+                             : options_.direct ? ShardAccess::kDirect
+                                               : ShardAccess::kDescriptor;
+  context_->files = std::make_unique<ShardFiles>(pack().directory(), pack().shards(), access);
+  threads_ = options_.threads != 0 ? options_.threads
+             : fs.network          ? kNetworkThreads
+                                   : kLocalThreads;
+  const bool uring = engine == EngineChoice::kUring;
+  if (uring) {
+    // Many reads in flight for each thread, which then checks what they brought.
+    reads_at_once_ = kUringReadsAtOnce;
+    if (options_.threads == 0) threads_ = 2;
+  }
+  SPK_ASSIGN(engine_,
+             make_read_engine(uring ? EngineKind::kUring : EngineKind::kSync, 0, fs.network));
+  return {};
+}
+
+// Every open window, and what a step needs where windows end within it; but no more than there is.
+Status Loader::size_ring() {
+  const OrderSettings& order = state_.order;
+  const uint64_t unit = buffer_class_bytes(largest_unit_bytes_);
+  uint64_t need = 2 * unit;
+  if (order.kind == OrderKind::kShuffled) {
+    const uint64_t lanes = rules_.own_lanes()
+                               ? order.lanes / rules_.world
+                               : std::min<uint64_t>(order.lanes / rules_.world + 2, order.lanes);
+    const uint64_t open = std::min(std::min<uint64_t>(lanes, rules_.sample_count) * order.window,
+                                   pack().chunk_count());
+    // A step within one row needs each lane once. Else all lanes may come to their next window in
+    // one step, and samples of both windows are in one batch.
+    const bool within_row = order.lanes % rules_.step_samples() == 0;
+    const uint64_t more = within_row ? 1 : std::max<uint64_t>(std::min(open, rules_.batch), 1);
+    const uint64_t chunk = pack().identity().chunk_bytes();
+    need = std::max(need, (open + more - 1) * chunk + unit);
+  }
+  if (options_.memory_bytes != 0 && options_.memory_bytes < need) {
+    return invalid_argument(str_cat("a memory limit of ", format_size(options_.memory_bytes),
+                                    " is too small: ", order.lanes, " lanes with windows of ",
+                                    order.window, " chunks and batches of ", rules_.batch, " on ",
+                                    rules_.world, " ranks need ", format_size(need)))
+        .at_path(pack().path())
+        .with_hint("allow more memory, or use fewer lanes or a smaller window");
+  }
+  const uint64_t limit = options_.memory_bytes != 0 ? options_.memory_bytes
+                                                    : std::max(need + 2 * unit, kUsualRingBytes);
+  context_->ring = std::make_shared<Ring>(limit);
+  return {};
+}
+
+Status Loader::begin(uint64_t consumed) {
+  state_.consumed = consumed;
+  step_count_ = rules_.steps_from(consumed);
+  const OrderUnits units{first_samples_, options_.targets};
+  SPK_ASSIGN(EpochOrder order, EpochOrder::make(units, state_.order));
+  planner_ = std::make_unique<StepPlanner>(
+      context_, std::move(order), rules_, consumed, options_.worker, options_.workers,
+      [this](std::shared_ptr<ReadUnit> unit) { pool_->submit(std::move(unit)); });
+  return {};
+}
+
+Status Loader::check_process() {
+  const pid_t here = ::getpid();
+  if (process_ == 0) {
+    process_ = here;
+    pool_ = std::make_unique<UnitPool>(*engine_, threads_, reads_at_once_);
+  }
+  if (process_ == here) return {};
+  return invalid_argument("this loader began to read before fork(), in the parent")
+      .with_hint("make a new loader in the child, from state() where it should go on");
+}
+
+Status Loader::start_epoch(uint64_t epoch) {
+  if (process_ != 0) SPK_TRY(check_process());
+  if (pool_ != nullptr) pool_->clear();
+  planned_.clear();
+  state_.order.epoch = epoch;
+  return begin(0);
+}
+
+Status Loader::plan_ahead() {
+  uint64_t samples = 0;
+  while (!planner_->at_end() && (planned_.empty() || samples < kSamplesAheadACall)) {
+    PlannedStep step;
+    SPK_ASSIGN(const bool whole, planner_->next(step));
+    if (!whole) break;
+    samples += step.samples.size();
+    planned_.push_back(std::move(step));
+  }
+  return {};
+}
+
+Status Loader::explain_no_room() const {
+  const Ring& ring = *context_->ring;
+  const uint64_t batches = context_->live_batches;
+  if (batches != 0) {
+    return Status(Code::kBusy,
+                  str_cat(batches, " batches that were given out hold what is missing of the ",
+                          format_size(ring.limit_bytes()), " for buffers"))
+        .with_hint(
+            "release batches before asking for the next, copy what must live longer, or "
+            "allow more memory");
+  }
+  return invalid_argument(
+             str_cat("a memory limit of ", format_size(ring.limit_bytes()),
+                     " is too small for one batch: ", format_size(ring.reserved_bytes()),
+                     " are in use, ", format_size(planner_->wanted_bytes()), " more are needed"))
+      .at_path(pack().path())
+      .with_hint("allow more memory, or make the batch smaller");
+}
+
+// Errors of the file system are tried again by the next call.
+Status Loader::wait_for(const PlannedStep& step) {
+  const std::shared_ptr<ReadUnit>* failed = nullptr;
+  for (const auto& unit : step.units) {
+    stats_.wait_ns += pool_->wait(*unit);
+    if (failed == nullptr && !unit->status().ok()) failed = &unit;
+  }
+  if (failed == nullptr) return {};
+  Status status = (*failed)->status();
+  for (const auto& unit : step.units) {
+    if (!unit->status().ok()) pool_->submit(unit);
+  }
+  return status;
+}
+
+Result<std::shared_ptr<const Batch>> Loader::next() {
+  SPK_TRY(check_process());
+  SPK_TRY(plan_ahead());
+  std::shared_ptr<const Batch> batch;
+  while (batch == nullptr) {
+    if (planned_.empty()) {
+      if (planner_->at_end()) return std::shared_ptr<const Batch>();
+      return explain_no_room();
+    }
+    PlannedStep& step = planned_.front();
+    SPK_TRY(wait_for(step));
+    uint64_t kept = 0;
+    for (const PlannedSample& sample : step.samples) {
+      const Status& status = step.units[sample.unit]->sample_status(sample.row);
+      if (!status.ok() && !options_.skip_damaged) return status;
+      if (status.ok()) step.samples[kept++] = sample;
+    }
+    stats_.skipped += step.samples.size() - kept;
+    step.samples.resize(kept);
+    state_.consumed = step.consumed_after;
+    stats_.steps += 1;
+    stats_.samples += kept;
+    // With the tail rule `exact` a rank may have no sample in the last step, and then no batch.
+    const bool has_batch = !step.units.empty();
+    if (has_batch) {
+      batch = std::make_shared<const Batch>(context_, std::move(step), rules_.sample_count);
+    }
+    planned_.pop_front();
+    if (!has_batch && planned_.empty() && planner_->at_end()) return batch;
+  }
+  for (size_t i = 0; i < batch->size(); ++i) {
+    stats_.repeated += batch->is_repeated(i) ? 1 : 0;
+    for (size_t field = 0; field < batch->blob_fields().size(); ++field) {
+      stats_.payload_bytes += batch->blob(i, field).size();
+    }
+  }
+  SPK_TRY(plan_ahead());
+  return batch;
+}
+
+LoaderStats Loader::stats() const {
+  LoaderStats stats = stats_;
+  stats.reads = context_->reads;
+  stats.read_bytes = context_->read_bytes;
+  stats.ring_limit_bytes = context_->ring->limit_bytes();
+  stats.ring_peak_bytes = context_->ring->peak_bytes();
+  return stats;
+}
+
+}  // namespace spk

@@ -1,0 +1,127 @@
+// Gives a rank its batches, epoch by epoch, in the order of docs/ORDER.md, while reads for the next
+// ones are in flight.
+//
+// Thread safety: one thread at a time; any number of loaders on one pack. No thread is started
+// before the first next(). A process that forks may make loaders from the pack in the child; a
+// loader that has begun to read is refused there.
+#pragma once
+
+#include <sys/types.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "container/pack.h"
+#include "layout/order.h"
+#include "layout/steps.h"
+#include "loader/batch.h"
+#include "loader/state.h"
+#include "loader/unit_pool.h"
+
+namespace spk {
+
+struct LoaderOptions {
+  OrderKind order = OrderKind::kShuffled;
+  uint64_t seed = 0;
+  uint64_t epoch = 0;
+  uint32_t lanes = 0;   // 0: by the number of ranks (docs/ORDER.md, section 8)
+  uint32_t window = 0;  // likewise
+  uint64_t rank = 0;
+  uint64_t world = 1;
+  uint64_t batch = 32;  // samples of one rank
+  TailRule tail = TailRule::kDrop;
+  uint64_t worker = 0;  // of the processes that serve this rank
+  uint64_t workers = 1;
+  // Names of the fields that are delivered; empty: all.
+  std::vector<std::string> fields;
+  // Bounds the memory of the buffers. 0: chosen, enough to read ahead.
+  uint64_t memory_bytes = 0;
+  EngineChoice engine = EngineChoice::kAuto;
+  bool direct = false;   // pass by the page cache, where the file system can
+  uint32_t threads = 0;  // that read and check; 0: chosen
+  bool check_checksums = true;
+  // A damaged sample is left out and counted, instead of being an error.
+  bool skip_damaged = false;
+  // Target of each chunk; empty: none is known.
+  std::vector<uint32_t> targets;
+};
+
+struct LoaderStats {
+  uint64_t steps = 0;
+  uint64_t samples = 0;
+  uint64_t payload_bytes = 0;  // of the blobs delivered
+  uint64_t repeated = 0;
+  uint64_t skipped = 0;  // damaged samples
+  uint64_t reads = 0;    // none where files are mapped
+  uint64_t read_bytes = 0;
+  uint64_t wait_ns = 0;  // in next(), for reads
+  uint64_t ring_limit_bytes = 0;
+  uint64_t ring_peak_bytes = 0;
+};
+
+class Loader {
+ public:
+  // kInvalidArgument names the option that cannot be met; where memory_bytes is too small, how much
+  // is needed.
+  static Result<std::unique_ptr<Loader>> open(std::shared_ptr<const Pack> pack,
+                                              const LoaderOptions& options);
+  // Goes on where `state` was saved, with any number of ranks: order, seed, epoch, lanes and window
+  // are the state's. kMismatch where it is of another pack or of a target map that is not at hand.
+  static Result<std::unique_ptr<Loader>> resume(std::shared_ptr<const Pack> pack,
+                                                const LoaderOptions& options,
+                                                const LoaderState& state);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch; null at the end of the epoch, from then on until start_epoch(). After an error
+  // the loader stands where it stood: the next call tries the same batch again.
+  Result<std::shared_ptr<const Batch>> next();
+  // Begins an epoch from its start.
+  Status start_epoch(uint64_t epoch);
+  // After the last step that was delivered.
+  const LoaderState& state() const noexcept { return state_; }
+
+  // Of the rank, from where the loader was opened, resumed, or its epoch started, to the epoch's
+  // end. (Of all its workers together.)
+  uint64_t step_count() const noexcept { return step_count_; }
+  const OrderSettings& order() const noexcept { return state_.order; }
+  const StepRules& rules() const noexcept { return rules_; }
+  const Pack& pack() const noexcept { return *context_->pack; }
+  const UnitContext& context() const noexcept { return *context_; }
+  LoaderStats stats() const;
+
+ private:
+  Loader() = default;
+  static Result<std::unique_ptr<Loader>> make(std::shared_ptr<const Pack> pack,
+                                              const LoaderOptions& options, LoaderState state);
+  Status find_units();
+  Status choose_fields();
+  Status choose_engine();
+  Status size_ring();
+  Status begin(uint64_t consumed);
+  Status check_process();
+  Status plan_ahead();
+  Status explain_no_room() const;
+  Status wait_for(const PlannedStep& step);
+
+  LoaderOptions options_;
+  LoaderState state_;
+  StepRules rules_;
+  uint64_t step_count_ = 0;
+  std::vector<uint64_t> first_samples_;
+  uint64_t largest_unit_bytes_ = 0;
+  std::shared_ptr<UnitContext> context_;
+  std::unique_ptr<ReadEngine> engine_;
+  uint32_t threads_ = 0;
+  uint32_t reads_at_once_ = 1;
+  std::unique_ptr<UnitPool> pool_;
+  std::unique_ptr<StepPlanner> planner_;
+  std::deque<PlannedStep> planned_;
+  LoaderStats stats_;
+  pid_t process_ = 0;  // that has begun to read; 0: none
+};
+
+}  // namespace spk

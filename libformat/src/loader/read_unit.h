@@ -1,0 +1,132 @@
+// What a loader reads in one piece: a chunk, or a few samples that lie close together. Planned by
+// one thread, loaded by another, then only looked at.
+//
+// Ownership: shared by the planner, the steps that deliver its samples, and their batches; its
+// memory lives as long as any of them.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/buffer.h"
+#include "base/result.h"
+#include "container/pack.h"
+#include "container/sample_rows.h"
+#include "container/shard_files.h"
+#include "io/read_engine.h"
+#include "layout/geometry.h"
+#include "loader/ring.h"
+
+namespace spk {
+
+// What all units of a loader share. All of it outlives them.
+struct UnitContext {
+  std::shared_ptr<const Pack> pack;
+  std::unique_ptr<ShardFiles> files;
+  std::shared_ptr<Ring> ring;
+  std::vector<uint16_t> blob_fields;     // that are delivered
+  std::vector<uint16_t> numeric_fields;  // likewise
+  bool direct = false;
+  bool check = true;
+  mutable std::atomic<uint64_t> live_batches{0};
+  mutable std::atomic<uint64_t> reads{0};  // of files; what is mapped is not read
+  mutable std::atomic<uint64_t> read_bytes{0};
+};
+
+// Where in the step planned last a unit stands. For the planner alone.
+struct PlanMark {
+  uint64_t step = 0;
+  uint32_t place = 0;
+};
+
+class ReadUnit {
+ public:
+  // All of a chunk.
+  static Result<std::shared_ptr<ReadUnit>> whole(std::shared_ptr<const UnitContext> context,
+                                                 uint64_t chunk);
+  // These samples (ascending, of one shard): one read from the first byte of theirs to the last.
+  static Result<std::shared_ptr<ReadUnit>> gathered(std::shared_ptr<const UnitContext> context,
+                                                    std::vector<uint64_t> samples);
+  ReadUnit(const ReadUnit&) = delete;
+  ReadUnit& operator=(const ReadUnit&) = delete;
+
+  // What it takes in the ring.
+  uint64_t ring_bytes() const noexcept { return buffer_class_bytes(extent_.bytes); }
+  uint64_t row_count() const noexcept { return row_count_; }
+  uint64_t sample(uint64_t row) const noexcept {
+    return samples_.empty() ? first_sample_ + row : samples_[row];
+  }
+
+  PlanMark& plan_mark() noexcept { return plan_mark_; }
+
+  // The memory that its bytes are read into, empty where they are mapped. Reserved in the ring
+  // before that.
+  void hold(RingShare share) noexcept { share_ = std::move(share); }
+
+  // First half of loading: true where read_op() must be read before finish_load() is called with
+  // how that went; false where there is nothing to read, and finish_load() takes an ok status.
+  bool begin_load();
+  ReadOp read_op() const noexcept;
+  // Parses, and compares checksums. An error of the file system or of memory is the unit's
+  // (status()); damage is the samples' that it touches.
+  void finish_load(Status read);
+  const Status& status() const noexcept { return status_; }
+
+  // ---- after load(), where status() is ok. `field` counts within context.blob_fields or
+  // numeric_fields, whichever is meant.
+  const Status& sample_status(uint64_t row) const noexcept;
+  // Null data where the sample has no value.
+  ByteSpan blob(uint64_t row, size_t field) const noexcept {
+    return blobs_[row * context_->blob_fields.size() + field];
+  }
+  // Bit patterns as in StoredSample::numbers; empty where the sample has no value.
+  std::span<const uint64_t> numbers(uint64_t row, size_t field) const noexcept {
+    const size_t at = row * context_->numeric_fields.size() + field;
+    return std::span(numbers_).subspan(number_ends_[at], number_ends_[at + 1] - number_ends_[at]);
+  }
+
+ private:
+  explicit ReadUnit(std::shared_ptr<const UnitContext> context) : context_(std::move(context)) {}
+
+  Status take_bytes();
+  Status after_read(Status read);
+  Status place_and_check(Status read);
+  Status place_whole();
+  Status place_gathered();
+  Status place_by_index(uint64_t row);
+  Status append_index_numbers(uint64_t row);
+  Status read_one_by_one();
+  Status read_sample(uint64_t row);
+  Status check_sample(uint64_t row);
+  void set_blob(uint64_t row, size_t field, ByteSpan bytes, uint64_t checksum) noexcept;
+  void fail_sample(uint64_t row, Status status);
+
+  const std::shared_ptr<const UnitContext> context_;
+  uint32_t shard_ = 0;
+  Extent extent_;  // in the shard's file
+  bool is_whole_ = false;
+  ChunkLocation chunk_;  // where it is whole
+  uint64_t first_sample_ = 0;
+  uint64_t row_count_ = 0;
+  std::vector<uint64_t> samples_;  // empty where they are consecutive
+
+  PlanMark plan_mark_;
+
+  RingShare share_;
+  ShardFiles::Pin pin_;
+  MutableByteSpan memory_;                     // that is read into; empty where mapped
+  ByteSpan bytes_;                             // of extent_
+  std::vector<std::vector<uint8_t>> rescued_;  // of samples that were read one by one
+  std::vector<ByteSpan> blobs_;
+  std::vector<uint64_t> checksums_;  // of blobs_
+  std::vector<uint64_t> numbers_;
+  std::vector<uint64_t> number_ends_;
+  Status status_;
+  std::vector<std::pair<uint64_t, Status>> failed_;  // by row, ascending; mostly empty
+};
+
+}  // namespace spk
