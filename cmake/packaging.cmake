@@ -16,6 +16,8 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR}/lib)
 set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
+set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/debian-man.cmake)
+
 set(this "(= ${PROJECT_VERSION})")
 set(CPACK_COMPONENTS_ALL library development)
 
@@ -23,6 +25,9 @@ set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libstripepack${PROJECT_VERSION_MAJOR})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_DESCRIPTION "libstripepack reads packs: image datasets in large, stripe-aligned shards that
 a parallel file system serves to many training ranks at full speed.")
+
+file(WRITE ${CMAKE_BINARY_DIR}/debian/triggers "activate-noawait ldconfig\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${CMAKE_BINARY_DIR}/debian/triggers)
 
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libstripepack-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
@@ -39,10 +44,22 @@ and extracts packs as well.")
 endif()
 if(TARGET _stripepack)
   list(APPEND CPACK_COMPONENTS_ALL python)
+  # A compiled module is for one minor version.
+  set(python ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR})
+  math(EXPR next_python "${Python_VERSION_MINOR} + 1")
+  string(PREPEND next_python ${Python_VERSION_MAJOR}.)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-stripepack)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
-    "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}, python3 (>= ${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}~)")
+    "${CPACK_DEBIAN_LIBRARY_PACKAGE_NAME} ${this}, python3-numpy, python3 (>= ${python}~), python3 (<< ${next_python})")
   set(CPACK_DEBIAN_PYTHON_DESCRIPTION "The Python module stripepack, over libstripepack.")
 endif()
+
+# Debian wants a copyright file in each; a full installation (make install) leaves these out.
+foreach(component IN LISTS CPACK_COMPONENTS_ALL)
+  string(TOUPPER ${component} upper)
+  set(package ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  install(FILES cmake/debian-copyright RENAME copyright EXCLUDE_FROM_ALL
+    DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/doc/${package} COMPONENT ${component})
+endforeach()
 include(CPack)

@@ -1,0 +1,11 @@
+# What is read rather than run: the man page and the documents with the program, the samples' source
+# with the headers.
+if(TARGET stripepack)
+  install(FILES docs/stripepack.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT tools)
+  install(FILES README.md CHANGELOG.md CONTRIBUTING.md LICENSE
+    DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools)
+  install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools
+    FILES_MATCHING PATTERN "*.md")
+endif()
+install(FILES samples/CMakeLists.txt samples/train.c samples/train.cc samples/train.py
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples COMPONENT development)
