@@ -3,7 +3,8 @@
 //   train PACK [RANK WORLD]
 //
 // The model is a stand-in (what each class weighs in bytes): step() is where a decoder and a model
-// go. c++ -std=c++17 train.cc -o train $(pkg-config --cflags --libs stripepack)
+// go. c++ -std=c++17 train.cc -o train $(pkg-config --cflags --libs stripepack); where stripepack
+// lies outside the system's folders, add -Wl,-rpath,$(pkg-config --variable=libdir stripepack).
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -70,7 +70,10 @@ def main():
     options.add_argument("--limit", type=int, metavar="N", help="read no more than N pictures")
     options = options.parse_args()
 
-    pack = stripepack.open(options.pack)
+    try:
+        pack = stripepack.open(options.pack)
+    except stripepack.Error as error:
+        raise SystemExit(f"train.py: {error}") from None
     part = pack.part(options.rank, options.world)
     start = time.perf_counter()
     pictures, labels, size = load(pack, options.limit, options.rank, options.world)

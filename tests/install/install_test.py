@@ -125,6 +125,27 @@ class Install(unittest.TestCase):
                 f"-Wl,-rpath,{self.lib}")
             self.check_consumer(program)
 
+    def test_samples(self):
+        folder = self.work / "samples"
+        installed = self.prefix / "share/doc/stripepack/samples"
+        run("cmake", "-S", installed, "-B", folder, f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", folder)
+        for program in ("train_c", "train_cc"):
+            said = run(folder / program, self.pack)
+            self.assertIn("cat", said)
+            self.assertIn("dog", said)
+
+    def test_documents(self):
+        share = self.prefix / "share"
+        for name in ("man/man1/stripepack.1", "doc/stripepack/LICENSE",
+                     "doc/stripepack/docs/commands/pack.md"):
+            self.assertTrue((share / name).is_file(), name)
+        manual = (share / "man/man1/stripepack.1").read_text()
+        commands = run(self.prefix / "bin/stripepack", "--help").partition("Subcommands:")[2]
+        for command in (line.split()[0] for line in commands.splitlines() if line.strip()):
+            self.assertRegex(manual, rf'(?m)^\.BI {command} "',
+                             f"docs/stripepack.1 lacks the command {command}")
+
     def test_python(self):
         packages = list(self.prefix.glob("lib*/python*/site-packages"))
         if not packages:
