@@ -1,10 +1,10 @@
 # ctest: timeout=900
-"""What the documents say is true: every block marked ```sh runs, the commands' pages name exactly the
-options that the program has, and links lead somewhere.
+"""What the documents say is true: every block marked ```sh or ```python runs, the commands' pages
+name exactly the options that the program has, and links lead somewhere.
 
-A page's blocks run one after another with `sh -eu` in one temporary folder that holds pictures/ (the
-classes cat, dog, hen), splits/ (train/ and val/ of such) and pack/ (the pack of pictures/). Blocks
-marked ```console or ```text are not run."""
+A page's blocks run one after another with `sh -eu`, or with Python where its module is built, in
+one temporary folder that holds pictures/ (the classes cat, dog, hen), splits/ (train/ and val/ of
+such) and pack/ (the pack of pictures/). Blocks marked ```console or ```text are not run."""
 
 import os
 import pathlib
@@ -23,15 +23,15 @@ PAGES = sorted([SOURCE / "README.md", *(SOURCE / "docs").rglob("*.md")])
 COMMON = {"--help", "--json"}
 
 
-def blocks(page):
-    """(line, text) of each block marked ```sh."""
+def blocks(page, languages=("sh",)):
+    """(line, text, language) of each block of these languages."""
     found = []
     inside = None
     for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
-        if inside is None and line.strip() == "```sh":
-            inside = (number, [])
+        if inside is None and line.startswith("```") and line.strip("` ") in languages:
+            inside = (number, [], line.strip("` "))
         elif inside is not None and line.strip() == "```":
-            found.append((inside[0], "\n".join(inside[1]) + "\n"))
+            found.append((inside[0], "\n".join(inside[1]) + "\n", inside[2]))
             inside = None
         elif inside is not None:
             inside[1].append(line)
@@ -54,20 +54,27 @@ class DocsTest(PackTest):
         pictures.make_folder(self.path("splits", "train"), {"cat": 12, "dog": 12})
         pictures.make_folder(self.path("splits", "val"), {"cat": 3, "dog": 3})
         self.pack(self.path("pictures"), self.path("pack"))
-        path = os.path.dirname(PROGRAM) + os.pathsep + os.environ.get("PATH", "")
+        environment = dict(os.environ)
+        environment["PATH"] = os.path.dirname(PROGRAM) + os.pathsep + os.environ.get("PATH", "")
+        module = os.path.join(os.environ.get("STRIPEPACK_BUILD", ""), "python")
+        environment["PYTHONPATH"] = module
+        python = subprocess.run([sys.executable, "-c", "import stripepack, numpy"], env=environment,
+                                capture_output=True)
+        shells = {"sh": ["sh", "-eu", "-c"]}
+        if python.returncode == 0:
+            shells["python"] = [sys.executable, "-c"]
         for page in PAGES:
-            found = blocks(page)
+            found = blocks(page, shells)
             if not found:
                 continue
             folder = self.path("page-" + page.stem)
             os.mkdir(folder)
             for name in ("pictures", "splits", "pack"):
                 subprocess.run(["cp", "-a", self.path(name), folder], check=True)
-            for line, script in found:
+            for line, script, language in found:
                 with self.subTest(page=str(page.relative_to(SOURCE)), line=line):
-                    done = subprocess.run(["sh", "-eu", "-c", script], cwd=folder,
-                                          env=dict(os.environ, PATH=path), capture_output=True,
-                                          timeout=120)
+                    done = subprocess.run([*shells[language], script], cwd=folder,
+                                          env=environment, capture_output=True, timeout=120)
                     self.assertEqual(done.returncode, 0,
                                      script + text(done.stdout) + text(done.stderr))
 
