@@ -16,6 +16,7 @@ python=$(sed -n 's/^Python_EXECUTABLE:[A-Z]*=//p;s/^_Python_EXECUTABLE:[A-Z]*=//
 python=${python:-python3}
 PATH=$PWD/$build:$PATH
 export PATH
+echo "$ export PATH=\$PWD/$build:\$PATH"
 
 title() { printf '\n--- %s\n' "$*"; }
 # show COMMAND...: the command, quoted where the shell would need it; run: shows and runs it.
@@ -92,4 +93,8 @@ for rank in $ranks; do
   wait "$rank"
 done
 
-title "Done: the pack is $pack"
+title "Done: the pack is $out/pack"
+cat <<END
+The program is $build/stripepack; 'make -f Makefile.dist install PREFIX=DIR' puts it, the library
+and the Python module below DIR.
+END
