@@ -105,7 +105,7 @@ class InfoCommand : public Command {
     const IndexHeader& header = pack.index().header;
     SPK_ASSIGN(const Shares shares, compute_shares(pack));
     const auto line = [&](std::string_view name, std::string_view text) {
-      const size_t width = 18;
+      const size_t width = 20;
       std::string start(name);
       start.append(start.size() < width ? width - start.size() : 1, ' ');
       (void)ui.out(str_cat(start, text));
