@@ -165,11 +165,13 @@ class LookingTest(PackTest):
 
     def test_info(self):
         said = dict(line.split(None, 1) if not line.startswith(("content", "plan", "format"))
-                    else (line[:14].strip(), line[18:]) for line in self.lines("info", self.out)
+                    else (line[:20].strip(), line[20:]) for line in self.lines("info", self.out)
                     if len(line.split(None, 1)) == 2)
         self.assertEqual(said["pack"], self.out)
         self.assertRegex(said["content id"], "^[0-9a-f]{32}$")
         self.assertEqual(said["format version"], "1")
+        # One column, also behind the longest name of a setting.
+        self.assertIn("  blob_align_bytes  64", self.lines("info", self.out))
         self.assertEqual((said["samples"], said["rejected"], said["classes"]), ("7", "0", "2"))
         self.assertEqual(said["fields"],
                          "image blob, label int64, height int64, width int64, channels int64")
