@@ -5,7 +5,7 @@
  * process, prints, or leaves anything half done.
  *
  * Memory. The caller owns every buffer that is filled; nothing is allocated for the caller to free
- * but packs and iterators, each with its own close. Pointers that are given out belong to the pack
+ * but packs, iterators, loaders and batches, each with its own close. Pointers that are given out belong to the pack
  * (or the iterator) and live as long as it does, unless said otherwise. Names, keys and class names
  * may hold any bytes, so that they come with a size; they are followed by a zero byte nevertheless.
  *
@@ -106,6 +106,12 @@ SPK_API int32_t spk_open(const char* path, const spk_open_options* options, spk_
                          spk_error* err) SPK_NOEXCEPT;
 /* NULL is allowed. No call may be running on the pack; iterators are closed before. */
 SPK_API void spk_close(spk_pack* pack) SPK_NOEXCEPT;
+
+/* The same, with the bytes of the pack's index.spki at hand, which are copied: one rank reads that
+ * file and sends it to the others. PATH is not looked at before a sample is read. */
+SPK_API int32_t spk_open_index(const char* path, const void* index, uint64_t size,
+                               const spk_open_options* options, spk_pack** out,
+                               spk_error* err) SPK_NOEXCEPT;
 
 /* ---- What a pack is ---------------------------------------------------------------------------
  */
@@ -235,6 +241,135 @@ SPK_API int32_t spk_iter_blob(spk_iter* iter, uint32_t field, const void** data,
                               spk_error* err) SPK_NOEXCEPT;
 /* NULL is allowed. */
 SPK_API void spk_iter_close(spk_iter* iter) SPK_NOEXCEPT;
+
+/* ---- Loaders: a rank's batches, epoch by epoch ------------------------------------------------
+ *
+ * The order of an epoch (docs/ORDER.md) depends on the pack, order, seed, epoch, lanes and window,
+ * and on nothing else: whatever the number of ranks, together they are given the same steps. Reads
+ * run ahead in threads, in memory that is bounded.
+ *
+ * A loader is for one thread at a time; any number of loaders may use one pack, and the pack may be
+ * closed before them. Its threads start with the first spk_loader_next. After fork() the child makes
+ * loaders of its own; one that had begun to read is refused there.
+ */
+
+typedef struct spk_loader spk_loader;
+typedef struct spk_batch spk_batch;
+
+enum {
+  SPK_ORDER_SHUFFLED = 0,   /* whole chunks are read, spread over the storage targets */
+  SPK_ORDER_SEQUENTIAL = 1, /* storage order */
+  SPK_ORDER_RANDOM = 2      /* a full shuffle of samples: many small reads */
+};
+
+/* What becomes of samples that do not fill a batch for every rank. */
+enum {
+  SPK_TAIL_DROP = 0, /* left out of this epoch */
+  SPK_TAIL_PAD = 1,  /* filled with samples from the epoch's start, marked as repeated */
+  SPK_TAIL_EXACT = 2 /* a short batch; some ranks may have none at all */
+};
+
+/* All zeros are the defaults, but for struct_size. */
+typedef struct spk_loader_options {
+  uint32_t struct_size; /* sizeof(spk_loader_options) */
+  uint32_t order;       /* SPK_ORDER_... */
+  uint64_t seed;
+  uint64_t epoch;
+  uint64_t rank;
+  uint64_t world;        /* ranks; 0: 1 */
+  uint64_t batch;        /* samples that this rank is given in a step; 0: 32 */
+  uint32_t lanes;        /* 0: by the number of ranks */
+  uint32_t window;       /* 0: likewise */
+  uint32_t tail;         /* SPK_TAIL_... */
+  uint32_t engine;       /* SPK_ENGINE_... */
+  uint64_t worker;       /* of the processes that serve this rank */
+  uint64_t workers;      /* 0: 1 */
+  uint64_t memory_bytes; /* limit of the buffers; 0: chosen */
+  uint32_t threads;      /* that read and check; 0: chosen */
+  uint32_t direct;       /* not 0: pass by the page cache, where the file system can */
+  uint32_t skip_checksums;
+  uint32_t skip_damaged;     /* not 0: damaged samples are left out, and counted */
+  const char* const* fields; /* names of the fields that are wanted; NULL: all */
+  uint64_t field_count;
+  const uint32_t* targets; /* storage target of each chunk; NULL: not known */
+  uint64_t target_count;   /* entries of targets */
+  const char* state;       /* as from spk_loader_state: goes on there, whatever the number of ranks.
+                              Order, seed, epoch, lanes and window are the state's. NULL: begin */
+} spk_loader_options;
+
+/* OPTIONS may be NULL. *OUT must be closed. SPK_INVALID_ARGUMENT names the option that cannot be
+ * met; SPK_MISMATCH: the state is of another pack or target map. */
+SPK_API int32_t spk_loader_open(const spk_pack* pack, const spk_loader_options* options,
+                                spk_loader** out, spk_error* err) SPK_NOEXCEPT;
+/* The next batch, which must be closed, or SPK_END at the end of the epoch. After an error the
+ * loader stands where it stood: the next call tries the same batch again. SPK_DAMAGED names the
+ * sample. SPK_BUSY: batches that are not closed yet hold all the memory. */
+SPK_API int32_t spk_loader_next(spk_loader* loader, spk_batch** out, spk_error* err) SPK_NOEXCEPT;
+/* Begins an epoch from its start, wherever the loader stands. */
+SPK_API int32_t spk_loader_start_epoch(spk_loader* loader, uint64_t epoch,
+                                       spk_error* err) SPK_NOEXCEPT;
+/* Where the run stands after the last batch that was given out: a line of text into BUFFER of
+ * CAPACITY bytes; 256 suffice. The same on every rank after the same step. */
+SPK_API int32_t spk_loader_state(const spk_loader* loader, char* buffer, uint64_t capacity,
+                                 spk_error* err) SPK_NOEXCEPT;
+
+typedef struct spk_loader_info {
+  uint32_t struct_size; /* sizeof(spk_loader_info) */
+  uint32_t order;       /* as resolved */
+  uint32_t lanes;
+  uint32_t window;
+  uint64_t seed;
+  uint64_t epoch;
+  uint64_t consumed;   /* by all ranks together, in this epoch */
+  uint64_t step_count; /* of this rank, from where the loader began to the end of the epoch */
+  uint64_t steps;      /* given out; this and what follows over all epochs */
+  uint64_t samples;
+  uint64_t payload_bytes;
+  uint64_t repeated; /* samples, to fill batches */
+  uint64_t skipped;  /* damaged samples */
+  uint64_t reads;    /* of files; none where they are mapped */
+  uint64_t read_bytes;
+  uint64_t wait_ns; /* for reads, in spk_loader_next */
+  uint64_t memory_limit_bytes;
+  uint64_t memory_peak_bytes;
+} spk_loader_info;
+
+SPK_API int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* out,
+                                    spk_error* err) SPK_NOEXCEPT;
+/* NULL is allowed. Batches may be used and closed afterwards. */
+SPK_API void spk_loader_close(spk_loader* loader) SPK_NOEXCEPT;
+
+/* Batches never change and may be used by several threads at once. 0 and NULL for NULL. */
+SPK_API uint64_t spk_batch_size(const spk_batch* batch) SPK_NOEXCEPT;
+/* Numbers of the samples; valid until the batch is closed. */
+SPK_API const uint64_t* spk_batch_samples(const spk_batch* batch) SPK_NOEXCEPT;
+/* Their positions in the epoch's order, and 1 for each that is repeated. Either may be NULL; room
+ * for spk_batch_size entries. */
+SPK_API int32_t spk_batch_positions(const spk_batch* batch, uint64_t* positions, uint8_t* repeated,
+                                    spk_error* err) SPK_NOEXCEPT;
+
+typedef struct spk_span {
+  const void* data; /* NULL: the sample has no value in this field */
+  uint64_t size;
+} spk_span;
+
+/* Where the blobs of a field lie in memory, not copied: OUT has room for spk_batch_size spans, which
+ * are valid until the batch is closed. */
+SPK_API int32_t spk_batch_blobs(const spk_batch* batch, uint32_t field, spk_span* out,
+                                spk_error* err) SPK_NOEXCEPT;
+/* Copies them one after the other into BUFFER of CAPACITY bytes; blob i is at offsets[i] ..
+ * offsets[i + 1], so that OFFSETS has one entry more than the batch. *SIZE is what all take, and is
+ * set as well where CAPACITY is too small (SPK_INVALID_ARGUMENT). */
+SPK_API int32_t spk_batch_copy(const spk_batch* batch, uint32_t field, void* buffer,
+                               uint64_t capacity, uint64_t* offsets, uint64_t* size,
+                               spk_error* err) SPK_NOEXCEPT;
+/* As spk_get_ints and spk_get_floats, for the samples of the batch. */
+SPK_API int32_t spk_batch_ints(const spk_batch* batch, uint32_t field, int64_t* out,
+                               uint8_t* present, spk_error* err) SPK_NOEXCEPT;
+SPK_API int32_t spk_batch_floats(const spk_batch* batch, uint32_t field, double* out,
+                                 uint8_t* present, spk_error* err) SPK_NOEXCEPT;
+/* NULL is allowed. */
+SPK_API void spk_batch_close(spk_batch* batch) SPK_NOEXCEPT;
 
 /* ---- Verifying --------------------------------------------------------------------------------
  */

@@ -1,16 +1,11 @@
-// What every function of the C interface goes through: exceptions stop here, errors are copied into
-// the caller's struct.
+// What every function on packs goes through.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <memory>
-#include <new>
 
-#include "base/status.h"
+#include "capi/report.h"
 #include "container/pack.h"
-#include "stripepack/stripepack.h"
 
 struct spk_pack {
   std::shared_ptr<spk::Pack> pack;
@@ -18,44 +13,9 @@ struct spk_pack {
 
 namespace spk {
 
-// The code of STATUS; fills *err where it is an error and err is not null.
-int32_t report(const Status& status, spk_error* err) noexcept;
-
-// Runs BODY, which yields a Status. Nothing is thrown on purpose, but memory may run out anywhere.
-template <typename Body>
-int32_t guard(spk_error* err, const Body& body) noexcept {
-  try {
-    return report(body(), err);
-  } catch (const std::bad_alloc&) {
-    try {
-      return report(Status(Code::kNoMemory, "out of memory"), err);
-    } catch (...) {
-      return SPK_NO_MEMORY;
-    }
-  } catch (...) {
-    try {
-      return report(internal_error("an exception reached the C interface"), err);
-    } catch (...) {
-      return SPK_INTERNAL;
-    }
-  }
-}
-
-// kInvalidArgument where a pointer that is needed is null.
-Status need(const void* pointer, const char* name);
+// SPK_ENGINE_... kInvalidArgument where there is none of that number.
+Result<EngineChoice> engine_choice(uint32_t engine);
 // A field number as the library has it: one that is too large stays one.
 uint16_t field_number(uint32_t field) noexcept;
-
-// Copies a struct that begins with struct_size to the caller, as much of it as the caller's header
-// knows. kInvalidArgument where that is less than MIN_BYTES.
-template <typename Struct>
-Status copy_out(Struct from, Struct* to, size_t min_bytes) {
-  SPK_TRY(need(to, "out"));
-  const uint32_t room = to->struct_size;
-  if (room < min_bytes) return invalid_argument("struct_size is not set");
-  from.struct_size = room;
-  std::memcpy(static_cast<void*>(to), &from, room < sizeof(Struct) ? room : sizeof(Struct));
-  return {};
-}
 
 }  // namespace spk

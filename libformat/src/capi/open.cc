@@ -38,15 +38,15 @@ static_assert(static_cast<uint32_t>(spk::FieldKind::kFloat64) == SPK_KIND_FLOAT6
 
 namespace {
 
-spk::Result<spk::EngineChoice> engine_choice(uint32_t engine) {
-  switch (engine) {
-    case SPK_ENGINE_AUTO: return spk::EngineChoice::kAuto;
-    case SPK_ENGINE_PREAD: return spk::EngineChoice::kPread;
-    case SPK_ENGINE_POOL: return spk::EngineChoice::kPool;
-    case SPK_ENGINE_URING: return spk::EngineChoice::kUring;
-    case SPK_ENGINE_MMAP: return spk::EngineChoice::kMmap;
-    default: return invalid_argument(spk::str_cat("there is no engine ", engine));
-  }
+// Members that an older caller does not know keep their defaults.
+spk::Result<spk::OpenOptions> open_options(const spk_open_options* options) {
+  spk::OpenOptions wanted;
+  if (options == nullptr) return wanted;
+  SPK_ASSIGN(const spk_open_options known, spk::copy_in(options));
+  SPK_ASSIGN(wanted.engine, spk::engine_choice(known.engine));
+  wanted.threads = known.threads;
+  wanted.check_checksums = known.skip_checksums == 0;
+  return wanted;
 }
 
 void copy_hex(const spk::Hash128& id, char (&to)[40]) {
@@ -79,22 +79,23 @@ int32_t spk_open(const char* path, const spk_open_options* options, spk_pack** o
   return guard(err, [&]() -> Status {
     SPK_TRY(need(path, "path"));
     SPK_TRY(need(out, "out"));
-    spk::OpenOptions wanted;
-    if (options != nullptr) {
-      // Members that an older caller does not know keep their defaults.
-      spk_open_options known = {};
-      if (options->struct_size < sizeof known.struct_size) {
-        return invalid_argument("struct_size of the options is not set");
-      }
-      std::memcpy(&known, options, std::min<size_t>(options->struct_size, sizeof known));
-      SPK_ASSIGN(wanted.engine, engine_choice(known.engine));
-      wanted.threads = known.threads;
-      wanted.check_checksums = known.skip_checksums == 0;
-    }
+    SPK_ASSIGN(const spk::OpenOptions wanted, open_options(options));
     SPK_ASSIGN(std::shared_ptr<spk::Pack> pack, spk::Pack::open(path, wanted));
-    auto made = std::make_unique<spk_pack>();
-    made->pack = std::move(pack);
-    *out = made.release();
+    *out = new spk_pack{std::move(pack)};
+    return {};
+  });
+}
+
+int32_t spk_open_index(const char* path, const void* index, uint64_t size,
+                       const spk_open_options* options, spk_pack** out, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(path, "path"));
+    SPK_TRY(need(index, "index"));
+    SPK_TRY(need(out, "out"));
+    SPK_ASSIGN(const spk::OpenOptions wanted, open_options(options));
+    const spk::ByteSpan bytes(static_cast<const uint8_t*>(index), size);
+    SPK_ASSIGN(std::shared_ptr<spk::Pack> pack, spk::Pack::open_index(path, bytes, wanted));
+    *out = new spk_pack{std::move(pack)};
     return {};
   });
 }

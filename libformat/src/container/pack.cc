@@ -202,22 +202,14 @@ Result<ByteSpan> blob_in_chunk(const ChunkLocation& chunk, const SampleLocation&
       .at_offset(chunk.offset);
 }
 
-Result<std::shared_ptr<Pack>> Pack::open(const std::string& path, const OpenOptions& options) {
-  auto opened = Directory::open(path);
-  if (!opened.ok()) return not_a_directory(path, std::move(opened).status());
-  Directory dir = std::move(opened).value();
-  // The manifest is written last: without it nothing else counts.
-  SPK_ASSIGN(const bool has_manifest, dir.exists(kManifestName));
-  if (!has_manifest) return not_a_pack(dir);
-  auto file = File::open_read(dir, kIndexName);
-  if (!file.ok()) {
-    if (file.status().code() == Code::kNotFound) return not_a_pack(dir);
-    return not_its_index(std::move(file).status());
-  }
-  const FileSystemInfo fs = detect_filesystem(file->fd());
-  auto opened_index = PackIndex::open(std::move(file).value());
-  if (!opened_index.ok()) return not_its_index(std::move(opened_index).status());
-  std::unique_ptr<PackIndex> index = std::move(opened_index).value();
+namespace {
+
+Result<std::shared_ptr<Pack>> open_with(const std::string& path, Directory dir, File index_file,
+                                        const OpenOptions& options) {
+  const FileSystemInfo fs = detect_filesystem(dir.fd());
+  auto opened = PackIndex::open(std::move(index_file));
+  if (!opened.ok()) return not_its_index(std::move(opened).status());
+  std::unique_ptr<PackIndex> index = std::move(opened).value();
 
   ShardAccess access = ShardAccess::kDescriptor;
   std::unique_ptr<ReadEngine> engine;
@@ -238,6 +230,31 @@ Result<std::shared_ptr<Pack>> Pack::open(const std::string& path, const OpenOpti
   return std::shared_ptr<Pack>(std::make_shared<OpenPack>(path, std::move(dir), std::move(index),
                                                           access, std::move(engine), fs.network,
                                                           options.check_checksums));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Pack>> Pack::open(const std::string& path, const OpenOptions& options) {
+  auto opened = Directory::open(path);
+  if (!opened.ok()) return not_a_directory(path, std::move(opened).status());
+  Directory dir = std::move(opened).value();
+  // The manifest is written last: without it nothing else counts.
+  SPK_ASSIGN(const bool has_manifest, dir.exists(kManifestName));
+  if (!has_manifest) return not_a_pack(dir);
+  auto file = File::open_read(dir, kIndexName);
+  if (!file.ok()) {
+    if (file.status().code() == Code::kNotFound) return not_a_pack(dir);
+    return not_its_index(std::move(file).status());
+  }
+  return open_with(path, std::move(dir), std::move(file).value(), options);
+}
+
+Result<std::shared_ptr<Pack>> Pack::open_index(const std::string& path, ByteSpan index,
+                                               const OpenOptions& options) {
+  SPK_ASSIGN(Directory dir, Directory::open(path));
+  SPK_ASSIGN(File file, File::create_in_memory(dir.path_of(kIndexName)));
+  SPK_TRY(file.write_all(0, index));
+  return open_with(path, std::move(dir), std::move(file), options);
 }
 
 }  // namespace spk

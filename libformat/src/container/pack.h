@@ -59,6 +59,9 @@ class Pack {
   // and other folders: the message tells which); a folder of splits names them in its hint.
   static Result<std::shared_ptr<Pack>> open(const std::string& path,
                                             const OpenOptions& options = {});
+  // With the bytes of index.spki at hand: they are copied, and the manifest is not asked for.
+  static Result<std::shared_ptr<Pack>> open_index(const std::string& path, ByteSpan index,
+                                                  const OpenOptions& options = {});
   virtual ~Pack() = default;
 
   virtual const std::string& path() const = 0;

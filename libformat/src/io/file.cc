@@ -1,6 +1,7 @@
 #include "io/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -112,6 +113,12 @@ Result<File> File::create(const Directory& dir, std::string_view name) {
     fd = ::openat(dir.fd(), std::string(name).c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (fd < 0 && errno == EINTR);
   if (fd < 0) return io_error(errno, "cannot create", path);
+  return File(fd, std::move(path));
+}
+
+Result<File> File::create_in_memory(std::string path) {
+  const int fd = ::memfd_create("stripepack", MFD_CLOEXEC);
+  if (fd < 0) return io_error(errno, "cannot make a file in memory for", path);
   return File(fd, std::move(path));
 }
 

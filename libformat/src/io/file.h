@@ -35,6 +35,8 @@ class File {
   static Result<File> create(const Directory& dir, std::string_view name);
   // An existing regular file, read-write; never made, never truncated; symlinks are not followed.
   static Result<File> open_write(const Directory& dir, std::string_view name);
+  // A new, empty file without a name, in memory, read-write. PATH is for messages.
+  static Result<File> create_in_memory(std::string path);
   // Takes over a descriptor of the caller's; PATH is for messages.
   static File adopt(int fd, std::string path) noexcept;
 
