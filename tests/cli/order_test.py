@@ -101,7 +101,7 @@ class OrderTest(PackTest):
         done = run("order", "--units", self.path("nothing"))
         self.assertEqual(done.code, FAILED)
         units = self.numbers("units", [3, "", 4, 0])
-        self.fails(USAGE, "%s: line 4: '0' is not a whole number from 1 to 4294967295" % units,
+        self.fails(USAGE, "%s: line 4: '0' is not a whole number from 1 to 524288" % units,
                    "--units", units)
         units = self.numbers("units", [3, 4])
         self.fails(USAGE, "the target map has 1 chunks, the pack 2", "--units", units, "--targets",

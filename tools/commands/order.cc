@@ -7,6 +7,7 @@
 #include "commands/order_balance.h"
 #include "commands/order_quality.h"
 #include "commands/order_samples.h"
+#include "layout/geometry.h"
 #include "layout/steps.h"
 #include "ui/signals.h"
 
@@ -107,7 +108,8 @@ class OrderCommand : public Command {
     std::shared_ptr<Pack> pack;
     std::vector<uint64_t> first_samples;
     if (!units_path_.empty()) {
-      SPK_ASSIGN(const std::vector<uint64_t> counts, read_numbers(units_path_, 1, UINT32_MAX));
+      SPK_ASSIGN(const std::vector<uint64_t> counts,
+                 read_numbers(units_path_, 1, kMaxSamplesPerShard));
       SPK_ASSIGN(first_samples, first_samples_of(counts));
     } else if (!path_.empty()) {
       SPK_ASSIGN(pack, Pack::open(path_));

@@ -76,8 +76,9 @@ Result<std::optional<double>> pairs_again(const OrderUnits& units, const OrderSe
     }
     again += pairs_of(end - begin);
   }
-  const double pairs = static_cast<double>(pairs_of(global_batch)) *
-                       static_cast<double>(picked.size() / global_batch);
+  const uint64_t picked_batches = picked.size() / global_batch;
+  const double pairs =
+      static_cast<double>(pairs_of(global_batch)) * static_cast<double>(picked_batches);
   // Two places of an epoch are in one batch with this probability; the last batch may be short.
   const double together =
       (static_cast<double>(batches) * static_cast<double>(pairs_of(global_batch)) +
