@@ -15,6 +15,11 @@ TEST(Text, EscapingIsReversibleForEveryByte) {
   EXPECT_EQ(escape_bytes("a\\b\n\xff\xf0\x9f\x93\xb7"), "a\\\\b\\x0a\\xff\xf0\x9f\x93\xb7");
   EXPECT_FALSE(unescape_bytes("a\\q").ok());
   EXPECT_FALSE(unescape_bytes("a\\").ok());
+  // What would be read, but is never written.
+  EXPECT_FALSE(unescape_bytes("\\x41").ok());
+  EXPECT_FALSE(unescape_bytes("\\xC3").ok());
+  EXPECT_FALSE(unescape_bytes("\n").ok());
+  EXPECT_FALSE(unescape_bytes("\xc3").ok());
 }
 
 TEST(Text, SizesTakeBinaryAndDecimalUnits) {

@@ -79,6 +79,10 @@ Result<std::string> unescape_bytes(std::string_view text) {
       return invalid_argument(str_cat("bad escape at character ", i, "; expected \\\\ or \\xHH"));
     }
   }
+  // One text for each key: "\\x41" for "A" is another text than the one that is written.
+  if (escape_bytes(out) != text) {
+    return invalid_argument(str_cat("'", escape_bytes(text), "' is not how a key is written"));
+  }
   return out;
 }
 
