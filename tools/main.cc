@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <exception>
 #include <string_view>
+#include <system_error>
 
 #include "base/text.h"
 #include "commands/command.h"
@@ -123,6 +124,11 @@ int main(int argc, char** argv) {
     return spk::run_program(argc, argv, ui);
   } catch (const std::bad_alloc&) {
     return ui.fail(spk::Status(spk::Code::kNoMemory, "out of memory"));
+  } catch (const std::system_error& error) {
+    // Only starting a thread throws this.
+    return ui.fail(
+        spk::Status::from_errno(error.code().value(), "cannot start a thread")
+            .with_hint("give less with --jobs, or raise the limit of processes (ulimit -u)"));
   } catch (const std::exception& error) {
     return ui.fail(spk::internal_error(std::string("unexpected: ") + error.what()));
   } catch (...) {

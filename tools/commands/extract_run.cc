@@ -1,6 +1,7 @@
 #include "commands/extract_run.h"
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "base/text.h"
@@ -54,8 +55,10 @@ Status ExtractRun::write(const Directory& root, Progress& progress) {
   std::vector<std::jthread> threads;
   const uint64_t most = std::max<uint64_t>(1, pack_.chunk_count());
   const auto count = static_cast<uint32_t>(std::min<uint64_t>(settings_.jobs, most));
-  for (uint32_t i = 1; i < count; ++i) {
-    threads.emplace_back([&] { work(root, progress); });
+  try {
+    for (uint32_t i = 1; i < count; ++i) threads.emplace_back([&] { work(root, progress); });
+  } catch (const std::system_error&) {
+    // No more threads to be had; those that are there do the work.
   }
   work(root, progress);
   threads.clear();  // joins

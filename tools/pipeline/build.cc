@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 
 #include "base/checked.h"
@@ -117,7 +118,11 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
     }
   };
   std::vector<std::thread> workers;
-  for (uint32_t i = 1; i < memory.shards_at_once; ++i) workers.emplace_back(work);
+  try {
+    for (uint32_t i = 1; i < memory.shards_at_once; ++i) workers.emplace_back(work);
+  } catch (const std::system_error&) {
+    // No more threads to be had; those that are there do the work.
+  }
   work();
   for (std::thread& worker : workers) worker.join();
   if (!first_error.ok()) return first_error;

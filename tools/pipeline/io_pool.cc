@@ -1,10 +1,16 @@
 #include "pipeline/io_pool.h"
 
+#include <system_error>
+
 namespace spk {
 
 IoPool::IoPool(uint32_t threads) {
   threads_.reserve(threads);
-  for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  try {
+    for (uint32_t i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error&) {
+    // No more threads to be had (ulimit -u, cgroup); those that are there do the work.
+  }
 }
 
 IoPool::~IoPool() {
@@ -17,6 +23,7 @@ IoPool::~IoPool() {
 }
 
 void IoPool::submit(std::function<void()> task) {
+  if (threads_.empty()) return task();
   {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));

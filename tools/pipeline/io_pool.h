@@ -12,12 +12,14 @@ namespace spk {
 
 class IoPool {
  public:
+  // Where the system gives fewer threads, those that there are do it all.
   explicit IoPool(uint32_t threads);
   // Finishes what was submitted.
   ~IoPool();
   IoPool(const IoPool&) = delete;
   IoPool& operator=(const IoPool&) = delete;
-  // Tasks start in the order of submission. A task must not throw.
+  // Tasks start in the order of submission. A task must not throw. Without a single thread the
+  // caller's runs it, so that a caller holds no lock that the task takes.
   void submit(std::function<void()> task);
 
  private:

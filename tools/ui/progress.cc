@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <system_error>
 
 #include "base/text.h"
 
@@ -96,7 +97,12 @@ void Progress::stage(std::string_view name, const StageTotals& totals) {
   bytes_ = 0;
   rejects_ = 0;
   stage_begin_ = steady_clock::now();
-  if (!off_ && !stop_ && !thread_.joinable()) thread_ = std::thread([this] { run(); });
+  if (off_ || stop_ || thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    // No thread to be had: the work matters more than telling how far it is.
+  }
 }
 
 ProgressSnapshot Progress::snapshot() const {
