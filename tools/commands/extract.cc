@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <optional>
 
 #include "base/text.h"
 #include "commands/extract_run.h"
+#include "commands/named_file.h"
 #include "commands/options.h"
-#include "io/atomic_file.h"
 #include "sinks/folder_writer.h"
 #include "ui/signals.h"
 
@@ -23,12 +24,6 @@ std::string tsv_cell(std::string_view text) {
   std::string cell = "\"";
   for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
   return cell + '"';
-}
-
-std::pair<std::string, std::string> folder_and_name(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return {".", path};
-  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
 }
 
 class ExtractCommand : public Command {
@@ -93,8 +88,12 @@ class ExtractCommand : public Command {
     }
     if (chosen_ == 0 && !filter_.all()) return {};
     SPK_ASSIGN(const Directory target, open_target());
+    std::optional<NamedFile> manifest;  // found now, for it may lie in the target
+    if (!manifest_.empty()) {
+      SPK_ASSIGN(manifest, NamedFile::find(manifest_, "--manifest"));
+    }
     for (size_t i = 0; i < packs.size(); ++i) SPK_TRY(extract(packs[i], *runs[i], target, ui));
-    return manifest_.empty() ? Status() : write_manifest(packs, runs);
+    return manifest ? write_manifest(packs, runs, *manifest) : Status();
   }
 
   Result<Directory> open_target() const {
@@ -191,7 +190,8 @@ class ExtractCommand : public Command {
 
   // In the order of the source, so that packing by this list gives the order of packing the source.
   Status write_manifest(const std::vector<NamedPack>& packs,
-                        const std::vector<std::unique_ptr<ExtractRun>>& runs) const {
+                        const std::vector<std::unique_ptr<ExtractRun>>& runs,
+                        const NamedFile& file) const {
     size_t columns = 1;
     for (const NamedPack& named : packs) {
       const Schema& schema = named.pack->schema();
@@ -204,9 +204,7 @@ class ExtractCommand : public Command {
     for (size_t i = 0; i < packs.size(); ++i) {
       SPK_TRY(append_manifest(packs[i], *runs[i], columns, &text));
     }
-    const auto [folder, name] = folder_and_name(manifest_);
-    SPK_ASSIGN(const Directory directory, Directory::open(folder));
-    return write_file_atomically(directory, name, as_bytes(text));
+    return file.write(as_bytes(text));
   }
 
   static Status append_manifest(const NamedPack& named, const ExtractRun& run, size_t columns,

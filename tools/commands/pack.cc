@@ -3,8 +3,10 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <iterator>
+#include <optional>
 
 #include "base/text.h"
+#include "commands/named_file.h"
 #include "commands/options.h"
 #include "commands/pack_report.h"
 #include "format/constants.h"
@@ -73,12 +75,14 @@ void PackCommand::add_to(CLI::App& app) {
                   "Memory to use at most; default 512MiB");
   add_count_option(*sub_, "--max-rejects", &options_.max_rejects,
                    "Publish although so many samples were rejected; default 0");
-  sub_->add_flag("--dry-run", options_.dry_run, "Tell what would be done; write nothing");
+  CLI::Option* dry_run =
+      sub_->add_flag("--dry-run", options_.dry_run, "Tell what would be done; write nothing");
   sub_->add_flag("--force", options_.force, "Replace the pack at OUT; the old one is kept aside");
   sub_->add_flag("--restart", options_.restart, "Throw away what an unfinished run left");
   sub_->add_flag("--sha256", options_.sha256, "Write SHA256SUMS into the pack");
   sub_->add_option("--report", options_.report, "Write a JSON report to this file")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->excludes(dry_run);
   add_json_option(*sub_);
   add_progress_option(*sub_, &progress_);
   sub_->footer(
@@ -154,6 +158,12 @@ int PackCommand::run(Ui& ui) {
     return ui.fail(unsupported("this build has no libcrypto, which --sha256 needs"), kExitUsage);
   }
   if (options_.dry_run) return run_dry(ui);
+  std::optional<NamedFile> report;
+  if (!options_.report.empty()) {
+    auto found = NamedFile::find(options_.report, "--report");
+    if (!found.ok()) return ui.fail(found.status(), pack_exit_code(found.status()));
+    report = std::move(found).value();
+  }
 
   Progress progress(ui, progress_);
   PackObserver observer;
@@ -175,11 +185,13 @@ int PackCommand::run(Ui& ui) {
     }
     return ui.fail(outcome.status(), pack_exit_code(outcome.status()));
   }
-  if (!options_.report.empty()) {
-    const Status written = write_report(options_, *outcome);
+  // First what was done: if the report cannot be written, that stays true.
+  show_outcome(ui, options_, *outcome);
+  if (report) {
+    ui.flush();
+    const Status written = report->write(as_bytes(report_text(options_, *outcome)));
     if (!written.ok()) return ui.fail(written);
   }
-  show_outcome(ui, options_, *outcome);
   return outcome->end == PackEnd::kNotPublished ? kExitRejects : kExitDone;
 }
 

@@ -2,8 +2,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "io/atomic_file.h"
-#include "pipeline/claim.h"
 
 namespace spk {
 
@@ -153,15 +151,13 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
                        " MiB/s)"));
 }
 
-Status write_report(const PackOptions& options, const PackOutcome& outcome) {
+std::string report_text(const PackOptions& options, const PackOutcome& outcome) {
   JsonWriter json(2);
   json.begin_object();
   json.member("type", "pack").member("v", 1);
   write_outcome(json, options, outcome);
   json.end_object();
-  SPK_ASSIGN(const OutputPlace place, split_output(options.report));
-  SPK_ASSIGN(const Directory dir, Directory::open(place.parent));
-  return write_file_atomically(dir, place.name, as_bytes(json.text() + "\n"));
+  return json.text() + "\n";
 }
 
 }  // namespace spk
