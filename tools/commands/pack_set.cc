@@ -10,6 +10,19 @@ Result<bool> is_pack_directory(const Directory& directory) {
   return directory.exists(kManifestName);
 }
 
+namespace {
+
+// A split that lost its manifest must be told, not passed over.
+Result<bool> is_split(const Directory& directory, std::string_view name) {
+  SPK_ASSIGN(const bool is_pack, is_pack_directory(directory));
+  if (is_pack || name.ends_with(".partial")) return is_pack;
+  SPK_ASSIGN(const bool has_index, directory.exists(kIndexName));
+  if (has_index) return true;
+  return directory.exists(shard_file_name(0));
+}
+
+}  // namespace
+
 Result<std::vector<std::string>> list_splits(const Directory& directory) {
   std::vector<std::string> names;
   Status unreadable;
@@ -17,7 +30,7 @@ Result<std::vector<std::string>> list_splits(const Directory& directory) {
   for (const DirectoryEntry& entry : entries) {
     if (entry.type != EntryType::kDirectory && entry.type != EntryType::kSymlink) continue;
     Result<Directory> inner = Directory::open(directory.path_of(entry.name));
-    Result<bool> is_pack = inner.ok() ? is_pack_directory(*inner) : Result<bool>(inner.status());
+    Result<bool> is_pack = inner.ok() ? is_split(*inner, entry.name) : Result<bool>(inner.status());
     if (is_pack.ok()) {
       if (*is_pack) names.push_back(entry.name);
       continue;

@@ -19,7 +19,8 @@ struct NamedPack {
 Result<bool> is_pack_directory(const Directory& directory);
 
 // The names of a folder's splits, in byte order: the directories in it (links to such as well) that
-// are packs. Empty where there is none. Unfinished packs ("train.partial") do not count.
+// are packs, even such as lost their manifest. Empty where there is none. Unfinished packs
+// ("train.partial") do not count.
 Result<std::vector<std::string>> list_splits(const Directory& directory);
 
 // Opens the pack at PATH, or every split of it. kNotThisFormat where it is neither.

@@ -39,7 +39,8 @@ class VerifyCommand : public Command {
   uint32_t jobs_ = 0;
   uint64_t memory_bytes_ = uint64_t{512} << 20;
   ProgressMode progress_ = ProgressMode::kAuto;
-  uint64_t faults_ = 0;      // of every kind, in all packs
+  uint64_t faults_ = 0;  // of every kind, in all packs
+  bool source_failed_ = false;
   uint64_t unreadable_ = 0;  // of these, bytes that could not be read, so that nothing is proven
 };
 
@@ -171,6 +172,7 @@ Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& 
     SPK_ASSIGN(const ProofCounts counts, compare_with_source(*pack->pack, pack->split, *source,
                                                              listing, entries[split], options));
     faults_ += counts.faults;
+    unreadable_ += counts.unreadable;
   }
   for (const NamedPack& pack : packs) {
     if (std::find(listing.splits.begin(), listing.splits.end(), pack.split) ==
@@ -216,7 +218,10 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
   }
   if (!against_.empty()) {
     const uint64_t before = faults_;
-    SPK_TRY(compare(progress, packs, options));
+    Status compared = compare(progress, packs, options);
+    // PACK is one; it is SRC that is something else.
+    source_failed_ = !compared.ok() && exit_code_of(compared) == kExitNotAPack;
+    if (!compared.ok()) return compared;
     conclude("against", before);
   }
   return {};
@@ -242,6 +247,7 @@ int VerifyCommand::run(Ui& ui) {
   if (status.ok() && faults_ != 0) return faults_ == unreadable_ ? kExitFailed : kExitNo;
   if (status.ok()) return kExitDone;
   if (status.code() == Code::kCancelled) return ui.fail(cancel_status());
+  if (source_failed_) return ui.fail(status, kExitFailed);
   return ui.fail(status, status.code() == Code::kDamaged ? kExitNo : exit_code_of(status));
 }
 

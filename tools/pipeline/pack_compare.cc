@@ -30,7 +30,7 @@ class CompareWithSource {
   ProofCounts counts() const { return counts_; }
 
  private:
-  void report(uint64_t sample, std::string_view key, std::string what);
+  void report(uint64_t sample, std::string_view key, std::string what, bool unreadable = false);
   Status load_rejects();
   Result<std::string> stored_label(uint64_t sample) const;
   std::string listed_label(const SampleEntry& entry) const;
@@ -50,9 +50,11 @@ class CompareWithSource {
   ProofCounts counts_;
 };
 
-void CompareWithSource::report(uint64_t sample, std::string_view key, std::string what) {
+void CompareWithSource::report(uint64_t sample, std::string_view key, std::string what,
+                               bool unreadable) {
   const std::lock_guard lock(mutex_);
   counts_.faults += 1;
+  counts_.unreadable += unreadable ? 1 : 0;
   options_.fault({split_, sample, std::string(key), std::move(what)});
 }
 
@@ -157,7 +159,9 @@ Status CompareWithSource::compare(const SampleEntry& entry, uint64_t sample) {
   }
   auto handle = source_.open(entry);
   if (!handle.ok()) {
-    report(sample, entry.key, "cannot be read from the source: " + handle.status().to_string());
+    const Code code = handle.status().code();
+    report(sample, entry.key, "cannot be read from the source: " + handle.status().to_string(),
+           code == Code::kIo || code == Code::kDenied || code == Code::kNoMemory);
     return {};
   }
   SPK_ASSIGN(const SampleLocation where, pack_.locate(sample, image_));

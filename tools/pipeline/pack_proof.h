@@ -28,7 +28,8 @@ struct ProofOptions {
 struct ProofCounts {
   uint64_t samples = 0;
   uint64_t faults = 0;
-  uint64_t skipped = 0;  // decode: larger than a chunk's buffer may be
+  uint64_t unreadable = 0;  // of these, sources that could not be read, so that nothing is proven
+  uint64_t skipped = 0;     // decode: larger than a chunk's buffer may be
 };
 
 // Decodes every picture of field `image`. Samples that are damaged count as faults.
