@@ -20,6 +20,7 @@ namespace spk {
 
 namespace {
 constexpr std::string_view kOwnerName = "owner";
+constexpr std::string_view kPartialEnding = ".partial";
 
 std::string owner_text() {
   return str_cat("process ", getpid(), " on ", host_name(), " since ", utc_now());
@@ -84,6 +85,12 @@ Result<OutputPlace> split_output(const std::string& output) {
   if (place.name.empty() || place.name == "." || place.name == "..") {
     return invalid_argument(str_cat("OUT '", escape_bytes(output), "' names no new directory"))
         .with_hint("write for example DIR/name.pack");
+  }
+  // Otherwise a pack of the name without this ending would be built in it, as in its own.
+  if (place.name.ends_with(kPartialEnding)) {
+    return invalid_argument(str_cat("OUT '", escape_bytes(output), "' ends in '", kPartialEnding,
+                                    "', as what is unfinished does"))
+        .with_hint("leave that ending off: the same command line continues what lies there");
   }
   return place;
 }

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "container/pack.h"
 #include "io/atomic_file.h"
+#include "io/file.h"
 #include "io/filesystem.h"
 #include "pipeline/sha256.h"
 #include "ui/version.h"
@@ -19,6 +20,24 @@ namespace {
 constexpr std::string_view kSha256Name = "SHA256SUMS";
 
 Result<bool> is_pack_directory(const Directory& dir) { return dir.exists(kManifestName); }
+
+// Not what is in them, which is for verify; but a pack that lacks a shard is not complete.
+Status check_shards_are_there(const Pack& pack) {
+  constexpr std::string_view kHelp =
+      "`stripepack verify` lists what is damaged, `stripepack repair` mends it; --force makes the "
+      "pack anew";
+  for (size_t i = 0; i < pack.shards().size(); ++i) {
+    const std::string name = shard_file_name(static_cast<uint32_t>(i));
+    auto file = File::open_read(pack.directory(), name);
+    if (!file.ok()) return std::move(file).status().with_hint(kHelp);
+    SPK_ASSIGN(const uint64_t bytes, file->size());
+    if (bytes == pack.shards()[i].file_bytes) continue;
+    return damaged(str_cat("shard has ", bytes, " bytes, expected ", pack.shards()[i].file_bytes))
+        .at_path(pack.directory().path_of(name))
+        .with_hint(kHelp);
+  }
+  return {};
+}
 
 std::string settings_difference(const Settings& before, const Settings& now) {
   std::string text;
@@ -152,7 +171,10 @@ Status describe_published_difference(const std::string& output,
       continue;
     }
     *rejects += (*pack)->index().header.reject_count;
-    if ((*pack)->identity().plan_id == split.plan.plan_id) continue;
+    if ((*pack)->identity().plan_id == split.plan.plan_id) {
+      SPK_TRY(check_shards_are_there(**pack));
+      continue;
+    }
     std::string text = settings_difference((*pack)->settings(), split.plan.settings);
     const uint64_t before = (*pack)->sample_count() + (*pack)->index().header.reject_count;
     if (before != split.plan.sample_count) {

@@ -155,7 +155,8 @@ Status PackRun::adopt_plans() {
                  describe_plan_difference(old_path, plan_path(replan, split.split)));
       if (!difference.empty()) {
         SPK_TRY(claim_->partial().remove_tree(kReplanName));
-        return Status(Code::kMismatch, "an unfinished run of another plan lies here: " + difference)
+        const std::string told = difference.substr(0, difference.find_last_not_of('\n') + 1);
+        return Status(Code::kMismatch, "an unfinished run of another plan lies here: " + told)
             .at_path(base)
             .with_hint("repeat its command line to continue it, or throw it away with --restart");
       }
