@@ -33,8 +33,7 @@ class CatCommand : public Command {
     sub_ = app.add_subcommand("cat", "Write one sample's bytes to standard output, checked");
     sub_->add_option("PACK", path_, "A pack, or a folder of splits")->required();
     auto* key = sub_->add_option("KEY", key_, "The sample's key; with splits SPLIT/KEY");
-    auto* id = sub_->add_option("--id", id_, "The sample's number in storage order")
-                   ->type_name("N")
+    auto* id = add_count_option(*sub_, "--id", &typed_id_, "The sample's number in storage order")
                    ->excludes(key);
     key->excludes(id);
     sub_->add_option("--field", field_, "The field; by default `image`")->type_name("NAME");
@@ -44,6 +43,7 @@ class CatCommand : public Command {
   bool chosen() const override { return sub_->parsed(); }
 
   int run(Ui& ui) override {
+    if (sub_->count("--id") > 0) id_ = typed_id_;
     if (sub_->count("KEY") == 0 && !id_) {
       return ui.fail(invalid_argument("name the sample by KEY or --id"));
     }
@@ -110,6 +110,7 @@ class CatCommand : public Command {
   CLI::App* sub_ = nullptr;
   std::string path_;
   std::string key_;
+  uint64_t typed_id_ = 0;
   std::optional<uint64_t> id_;
   std::string field_;
   bool force_ = false;

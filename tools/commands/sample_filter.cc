@@ -54,8 +54,20 @@ void add_filter_options(CLI::App& sub, SampleFilterOptions* options) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  sub.add_option("--label", options->labels,
-                 "Only samples with this label; may be given several times")
+  const auto read_labels = [options](const std::vector<std::string>& texts) {
+    options->labels.clear();
+    for (const std::string& text : texts) {
+      int64_t label = 0;
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, label);
+      if (error != std::errc() || stop != end) {
+        throw CLI::ValidationError("--label", "'" + text + "' is not a whole number of 64 bits");
+      }
+      options->labels.push_back(label);
+    }
+  };
+  sub.add_option_function<std::vector<std::string>>(
+         "--label", read_labels, "Only samples with this label; may be given several times")
       ->type_name("N")
       ->expected(1)
       ->take_all()
