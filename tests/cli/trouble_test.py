@@ -1,0 +1,184 @@
+# ctest: timeout=120
+"""Trouble around a run: few threads and descriptors, files that are asked for by name, packs that lost
+parts. Each is told in the right way, and nothing that was there is harmed."""
+
+import os
+import pathlib
+import resource
+import shutil
+import stat
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import pictures  # noqa: E402
+from packing import (DONE, FAILED, NO, NOT_A_PACK, PROGRAM, USAGE, PackTest, identity, main,  # noqa: E402
+                     names, run)
+
+# A number that no user here should have, so that the limit of processes counts the test's alone.
+NOBODY = 54311
+
+
+class TroubleTest(PackTest):
+    def setUp(self):
+        super().setUp()
+        self.src = self.path("src")
+        pictures.make_folder(self.src, {"a": 40, "b": 30})
+
+    def packed(self, *options):
+        self.pack(self.src, self.out, *options)
+        return identity(self.out)
+
+
+class FewThreadsTest(TroubleTest):
+    def test_the_work_is_done_by_the_threads_that_there_are(self):
+        if os.geteuid() != 0 or "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+            self.skipTest("needs root; sanitizers need threads of their own")
+        whole = self.packed("--shards", "3", "--chunk-size", "64KiB")
+        os.chmod(self.dir, 0o777)
+        for most in (1, 2, 3, 5, 8, 14):
+            with self.subTest(processes=most):
+                how = {"user": NOBODY, "group": NOBODY,
+                       "limits": ((resource.RLIMIT_NPROC, most),)}
+                other = self.path("other")
+                done = run("pack", self.src, other, "--shards", "3", "--chunk-size", "64KiB",
+                           "--jobs", "4", "--io-threads", "8", **how)
+                if done.code == 126:
+                    self.skipTest("another user cannot run " + PROGRAM)
+                self.expect(done, DONE)
+                self.assert_same_pack(other, whole)
+                self.expect(run("verify", other, "--jobs", "4", **how), DONE)
+                self.expect(run("extract", other, self.path("files"), "--jobs", "4", **how), DONE)
+                shutil.rmtree(self.path("files"))
+                shutil.rmtree(other)
+
+    def test_few_descriptors_are_no_difference_from_the_source(self):
+        self.packed()
+        seen = set()
+        for most in range(6, 14):
+            done = run("verify", self.out, "--against", self.src, "--jobs", "2",
+                       limits=((resource.RLIMIT_NOFILE, most),))
+            self.assertIn(done.code, (DONE, FAILED), str(done))
+            seen.add(done.code)
+        self.assertEqual(seen, {DONE, FAILED})
+
+
+class NamedFileTest(TroubleTest):
+    """--report of pack and --manifest of extract."""
+
+    def pack_report(self, file, code=DONE, words=()):
+        shutil.rmtree(self.out, ignore_errors=True)
+        return self.pack(self.src, self.out, "--report", file, code=code, words=words)
+
+    def test_a_device_stays_one(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs mknod")
+        null = self.path("null")
+        os.mknod(null, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        full = self.path("full")
+        os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
+        self.pack_report(null)
+        self.pack_report(full, FAILED, ("published", "No space left on device", full))
+        self.assert_verifies(self.out)
+        self.expect(run("extract", self.out, self.path("x"), "--manifest", null), DONE)
+        for device in (null, full):
+            self.assertTrue(stat.S_ISCHR(os.lstat(device).st_mode))
+        self.assertEqual(names(self.dir), ["full", "null", "out", "src", "x"])
+
+    def test_standard_output(self):
+        done = self.pack_report("/dev/stdout")  # here a file
+        summary, report = done.out.split(b"{", 1)
+        self.assertIn(b"content id", summary)
+        self.assertIn(b'"result": "published"', report)
+        self.assertEqual(names(self.dir), ["out", "src"])
+
+    def test_a_link_stays_one(self):
+        file, link = self.path("file.json"), self.path("link.json")
+        with open(file, "w", encoding="ascii") as old:
+            old.write("old")
+        os.symlink("file.json", link)
+        self.pack_report(link)
+        self.assertTrue(os.path.islink(link))
+        with open(file, encoding="utf-8") as new:
+            self.assertIn("published", new.read())
+        os.unlink(file)
+        self.pack_report(link, USAGE, ("leads nowhere",))
+        self.assertEqual(names(self.dir), ["link.json", "src"])
+
+    def test_what_cannot_be_written_shows_before_the_work(self):
+        self.pack_report(self.src, USAGE, ("names a folder",))
+        self.pack_report(self.path("none", "file"), FAILED, ("make the folder",))
+        self.pack_report(self.path("out", "file"), FAILED, ("make the folder",))
+        self.assertEqual(names(self.dir), ["src"])
+        self.pack(self.src, self.out, "--report", self.path("file"), "--dry-run", code=USAGE)
+        whole = self.packed()
+        inside = os.path.join(self.out, "manifest.json")
+        self.pack(self.src, self.out, "--report", inside, code=USAGE, words=("inside a pack",))
+        target = self.path("x")
+        for file, code in ((inside, USAGE), (self.src, USAGE), (self.path("none", "f"), FAILED)):
+            self.expect(run("extract", self.out, target, "--manifest", file), code)
+            self.assertEqual(names(target), [])
+        self.assertEqual(identity(self.out), whole)
+
+
+class LostPartsTest(TroubleTest):
+    def test_what_lacks_a_shard_is_not_complete(self):
+        self.packed("--shards", "2")
+        shard = os.path.join(self.out, "shard-00001.spks")
+        size = os.path.getsize(shard)
+        os.truncate(shard, size - 1)
+        self.pack(self.src, self.out, "--shards", "2", code=FAILED,
+                  words=("shard has %d bytes, expected %d" % (size - 1, size), "--force"))
+        os.unlink(shard)
+        self.pack(self.src, self.out, "--shards", "2", code=FAILED, words=("shard-00001", "--force"))
+        self.assertEqual(names(self.dir), ["out", "src"])
+
+    def test_an_index_that_is_none_is_damage(self):
+        self.packed()
+        index = os.path.join(self.out, "index.spki")
+        for make in (lambda: pictures.write(index, b"x" * 5000), lambda: os.mkfifo(index)):
+            os.unlink(index)
+            make()
+            for command in (("info",), ("ls",), ("cat", "--id", "0"), ("diff", self.out)):
+                done = run(command[0], self.out, *command[1:])
+                self.expect(done, FAILED, "index.spki", "stripepack repair")
+            self.expect(run("verify", self.out), NO)
+        self.expect(run("repair", self.out), DONE)
+        self.assert_verifies(self.out)
+
+    def test_a_split_that_lost_its_manifest_is_told(self):
+        splits = self.path("splits")
+        for name in ("train", "val"):
+            shutil.copytree(self.src, os.path.join(splits, name))
+        self.pack(splits, self.out)
+        os.mkdir(self.path("out", "later.partial"))
+        shutil.copy(self.path("out", "train", "shard-00000.spks"), self.path("out", "later.partial"))
+        self.assert_verifies(self.out)
+        os.unlink(self.path("out", "val", "manifest.json"))
+        for command in ("verify", "info", "ls"):
+            self.expect(run(command, self.out), NOT_A_PACK, "val", "lost its manifest.json")
+        self.expect(run("repair", self.out), DONE)
+        self.assert_verifies(self.out, "--against", splits)
+
+    def test_a_source_that_is_none_is_not_the_packs_fault(self):
+        self.packed()
+        self.expect(run("verify", self.out, "--against", self.out), FAILED, "found a pack already")
+
+
+class NumbersTest(TroubleTest):
+    def test_only_whole_numbers_are_numbers(self):
+        self.packed()
+        for value in ("-1", "0x1", "18446744073709551616", "1.5"):
+            self.expect(run("cat", self.out, "--id=" + value), USAGE, "--id")
+        for value in ("0x1", "9223372036854775808", "1.5", "one"):
+            self.expect(run("ls", self.out, "--label=" + value), USAGE, "--label")
+        self.expect(run("ls", self.out, "--label=-1", "--label", "1"), DONE, "b/00000.jpg")
+
+    def test_the_name_of_what_is_unfinished_is_no_name_for_a_pack(self):
+        self.pack(self.src, self.partial, code=USAGE, words=("ends in '.partial'",))
+        self.assertEqual(names(self.dir), ["src"])
+
+
+if __name__ == "__main__":
+    main()
