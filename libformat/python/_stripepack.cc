@@ -8,9 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "stripepack/stripepack.hpp"
+#include "_binding.h"
 
 namespace py = pybind11;
+
+namespace stripepack_python {
 
 namespace {
 
@@ -22,9 +24,9 @@ std::string shard_name(const spk_pack* pack, uint32_t shard) {
   return name;
 }
 
-// Raises stripepack.Error with the facts as attributes.
-[[noreturn]] void raise(const stripepack::Error& error, const std::string& path,
-                        const spk_pack* pack = nullptr) {
+}  // namespace
+
+void fail(const stripepack::Error& error, const std::string& path, const spk_pack* pack) {
   py::object instance = py::reinterpret_borrow<py::object>(error_type)(
       py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
           error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "replace")));
@@ -45,6 +47,12 @@ std::string shard_name(const spk_pack* pack, uint32_t shard) {
   throw py::error_already_set();
 }
 
+void PackHandle::fail(const stripepack::Error& error) const {
+  stripepack_python::fail(error, path, pack.get());
+}
+
+namespace {
+
 // A new bytes object of SIZE bytes, which may be written to until it is given out.
 py::bytes new_bytes(uint64_t size) {
   if (size > static_cast<uint64_t>(PY_SSIZE_T_MAX)) throw std::bad_alloc();
@@ -53,21 +61,32 @@ py::bytes new_bytes(uint64_t size) {
   return py::reinterpret_steal<py::bytes>(made);
 }
 
-class PyPack {
+class PyPack : public PackHandle {
  public:
-  PyPack(const std::string& path, uint32_t engine, uint32_t threads, bool check) : path_(path) {
+  // INDEX: the bytes of the pack's index.spki, or None to read them.
+  PyPack(const std::string& where, const py::object& index, uint32_t engine, uint32_t threads,
+         bool check) {
+    path = where;
+    const stripepack::Options options{engine, threads, !check};
     stripepack::Error error;
-    {
+    if (index.is_none()) {
       const py::gil_scoped_release released;
-      pack_ = stripepack::Pack::open(path, {engine, threads, !check}, error);
+      pack = stripepack::Pack::open(path, options, error);
+    } else {
+      const py::buffer_info bytes = py::buffer(index).request();
+      if (bytes.ndim != 1 || bytes.strides[0] != bytes.itemsize) {
+        throw py::value_error("index is not a run of bytes");
+      }
+      const std::string_view view(static_cast<const char*>(bytes.ptr),
+                                  static_cast<size_t>(bytes.size * bytes.itemsize));
+      const py::gil_scoped_release released;
+      pack = stripepack::Pack::open_index(path, view, options, error);
     }
     if (error) fail(error);
   }
 
-  [[noreturn]] void fail(const stripepack::Error& error) const { raise(error, path_, pack_.get()); }
-
   py::dict info() const {
-    const spk_info info = pack_.info();
+    const spk_info info = pack.info();
     py::dict out;
     out["format_version"] = info.format_version;
     out["samples"] = info.sample_count;
@@ -83,11 +102,11 @@ class PyPack {
 
   py::list fields() const {
     py::list out;
-    for (uint32_t i = 0; i < pack_.info().field_count; ++i) {
+    for (uint32_t i = 0; i < pack.info().field_count; ++i) {
       stripepack::Error error;
       spk_field field = {};
       field.struct_size = sizeof field;
-      if (spk_field_info(pack_.get(), i, &field, error.fill()) != SPK_OK) fail(error);
+      if (spk_field_info(pack.get(), i, &field, error.fill()) != SPK_OK) fail(error);
       out.append(py::make_tuple(field.name, field.kind, field.length));
     }
     return out;
@@ -95,9 +114,9 @@ class PyPack {
 
   py::list classes() const {
     py::list out;
-    for (uint32_t i = 0; i < pack_.info().class_count; ++i) {
+    for (uint32_t i = 0; i < pack.info().class_count; ++i) {
       stripepack::Error error;
-      const std::string name = pack_.class_name(i, error);
+      const std::string name = pack.class_name(i, error);
       if (error) fail(error);
       out.append(py::bytes(name));
     }
@@ -106,12 +125,12 @@ class PyPack {
 
   py::dict settings() const {
     py::dict out;
-    for (uint32_t i = 0; i < pack_.info().setting_count; ++i) {
+    for (uint32_t i = 0; i < pack.info().setting_count; ++i) {
       stripepack::Error error;
       const char* name = nullptr;
       const char* value = nullptr;
       uint64_t size = 0;
-      if (spk_setting_at(pack_.get(), i, &name, &value, &size, error.fill()) != SPK_OK) fail(error);
+      if (spk_setting_at(pack.get(), i, &name, &value, &size, error.fill()) != SPK_OK) fail(error);
       out[py::bytes(name)] = py::bytes(value, size);
     }
     return out;
@@ -122,7 +141,7 @@ class PyPack {
     std::string key;
     {
       const py::gil_scoped_release released;
-      key = pack_.key(sample, error);
+      key = pack.key(sample, error);
     }
     if (error) fail(error);
     return key;
@@ -133,7 +152,7 @@ class PyPack {
     uint64_t sample = 0;
     {
       const py::gil_scoped_release released;
-      sample = pack_.find_key(key, error);
+      sample = pack.find_key(key, error);
     }
     if (error) fail(error);
     return sample;
@@ -159,7 +178,7 @@ class PyPack {
     spk_extent extent = {};
     {
       const py::gil_scoped_release released;
-      extent = pack_.locate(field, sample, error);
+      extent = pack.locate(field, sample, error);
     }
     if (error) fail(error);
     return py::make_tuple(extent.present != 0, extent.shard, extent.offset, extent.size,
@@ -172,7 +191,7 @@ class PyPack {
     spk_extent extent = {};
     {
       const py::gil_scoped_release released;
-      extent = pack_.locate(field, sample, error);
+      extent = pack.locate(field, sample, error);
     }
     if (error) fail(error);
     if (extent.present == 0) return py::none();
@@ -180,7 +199,7 @@ class PyPack {
     char* into = PyBytes_AS_STRING(blob.ptr());
     {
       const py::gil_scoped_release released;
-      spk_read(pack_.get(), field, sample, into, extent.size, nullptr, error.fill());
+      spk_read(pack.get(), field, sample, into, extent.size, nullptr, error.fill());
     }
     if (error) fail(error);
     return py::object(blob);
@@ -231,12 +250,24 @@ class PyPack {
 
   py::tuple part(uint64_t rank, uint64_t world) const {
     stripepack::Error error;
-    const stripepack::Pack::Range range = pack_.part(rank, world, error);
+    const stripepack::Pack::Range range = pack.part(rank, world, error);
     if (error) fail(error);
     return py::make_tuple(range.begin, range.end);
   }
 
-  const stripepack::Pack& pack() const { return pack_; }
+  // The first sample of each chunk.
+  py::array_t<uint64_t> chunk_samples() const {
+    const uint64_t chunks = pack.info().chunk_count;
+    py::array_t<uint64_t> firsts(static_cast<py::ssize_t>(chunks));
+    uint64_t* into = firsts.mutable_data();
+    stripepack::Error error;
+    {
+      const py::gil_scoped_release released;
+      spk_chunk_samples(pack.get(), 0, chunks, into, error.fill());
+    }
+    if (error) fail(error);
+    return firsts;
+  }
 
  private:
   template <typename T, typename Get>
@@ -250,7 +281,7 @@ class PyPack {
     stripepack::Error error;
     {
       const py::gil_scoped_release released;
-      get(pack_.get(), field, begin, samples, into, nullptr, error.fill());
+      get(pack.get(), field, begin, samples, into, nullptr, error.fill());
     }
     if (error) fail(error);
     return out;
@@ -261,10 +292,10 @@ class PyPack {
     stripepack::Error error;
     std::vector<T> out(1);
     uint64_t count = 0;
-    int code = get(pack_.get(), field, sample, out.data(), out.size(), &count, error.fill());
+    int code = get(pack.get(), field, sample, out.data(), out.size(), &count, error.fill());
     if (code == SPK_INVALID_ARGUMENT && count > out.size()) {
       out.resize(count);
-      code = get(pack_.get(), field, sample, out.data(), out.size(), &count, error.fill());
+      code = get(pack.get(), field, sample, out.data(), out.size(), &count, error.fill());
     }
     if (code != SPK_OK) fail(error);
     out.resize(count);
@@ -276,7 +307,7 @@ class PyPack {
     stripepack::Error error;
     {
       const py::gil_scoped_release released;
-      spk_locate(pack_.get(), field, samples.data(), samples.size(), extents.data(), error.fill());
+      spk_locate(pack.get(), field, samples.data(), samples.size(), extents.data(), error.fill());
     }
     if (error) fail(error);
     return extents;
@@ -286,13 +317,10 @@ class PyPack {
     stripepack::Error error;
     {
       const py::gil_scoped_release released;
-      spk_read_many(pack_.get(), field, items.data(), items.size(), error.fill());
+      spk_read_many(pack.get(), field, items.data(), items.size(), error.fill());
     }
     if (error) fail(error);
   }
-
-  std::string path_;
-  stripepack::Pack pack_;
 };
 
 class PyIterator {
@@ -300,7 +328,7 @@ class PyIterator {
   PyIterator(const PyPack& pack, uint32_t field, uint64_t rank, uint64_t world)
       : pack_(pack), field_(field) {
     stripepack::Error error;
-    iterator_ = pack.pack().iterate(rank, world, error);
+    iterator_ = pack.pack.iterate(rank, world, error);
     if (error) pack.fail(error);
   }
 
@@ -330,7 +358,10 @@ class PyIterator {
 
 }  // namespace
 
+}  // namespace stripepack_python
+
 PYBIND11_MODULE(_stripepack, module) {
+  using namespace stripepack_python;
   error_type = PyErr_NewException("stripepack.Error", nullptr, nullptr);
   if (error_type == nullptr) throw py::error_already_set();
   module.attr("Error") = py::handle(error_type);
@@ -338,8 +369,9 @@ PYBIND11_MODULE(_stripepack, module) {
   module.attr("KIND_BLOB") = static_cast<int>(SPK_KIND_BLOB);
   module.attr("KIND_INT64") = static_cast<int>(SPK_KIND_INT64);
 
-  py::class_<PyPack>(module, "Pack")
-      .def(py::init<const std::string&, uint32_t, uint32_t, bool>())
+  py::class_<PackHandle>(module, "PackHandle");
+  py::class_<PyPack, PackHandle>(module, "Pack")
+      .def(py::init<const std::string&, const py::object&, uint32_t, uint32_t, bool>())
       .def("info", &PyPack::info)
       .def("fields", &PyPack::fields)
       .def("classes", &PyPack::classes)
@@ -354,9 +386,11 @@ PYBIND11_MODULE(_stripepack, module) {
       .def("read", &PyPack::read)
       .def("read_many", &PyPack::read_many)
       .def("read_packed", &PyPack::read_packed)
+      .def("chunk_samples", &PyPack::chunk_samples)
       .def("part", &PyPack::part);
   py::class_<PyIterator>(module, "Iterator")
       .def(py::init<const PyPack&, uint32_t, uint64_t, uint64_t>(), py::keep_alive<1, 2>())
       .def("__iter__", [](py::object self) { return self; })
       .def("__next__", &PyIterator::next);
+  add_loader(module);
 }

@@ -201,6 +201,11 @@ SPK_API int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t*
 SPK_API int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer,
                                uint64_t capacity, spk_error* err) SPK_NOEXCEPT;
 
+/* First samples of COUNT chunks from BEGIN on: chunk c holds those up to the first one of chunk
+ * c + 1. What order and reading count in (docs/ORDER.md calls them units). */
+SPK_API int32_t spk_chunk_samples(const spk_pack* pack, uint64_t begin, uint64_t count,
+                                  uint64_t* first_samples, spk_error* err) SPK_NOEXCEPT;
+
 /* Reads one blob into BUFFER of CAPACITY bytes. *SIZE is its size, and is set as well where
  * CAPACITY is too small (SPK_INVALID_ARGUMENT). SPK_NOT_FOUND where the sample has none. */
 SPK_API int32_t spk_read(const spk_pack* pack, uint32_t field, uint64_t sample, void* buffer,

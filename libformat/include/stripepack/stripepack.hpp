@@ -74,6 +74,12 @@ struct ClosePack {
 struct CloseIter {
   void operator()(spk_iter* iter) const noexcept { spk_iter_close(iter); }
 };
+struct CloseLoader {
+  void operator()(spk_loader* loader) const noexcept { spk_loader_close(loader); }
+};
+struct CloseBatch {
+  void operator()(spk_batch* batch) const noexcept { spk_batch_close(batch); }
+};
 }  // namespace detail
 
 // One after the other, the samples of one part of a pack.
@@ -108,11 +114,158 @@ class Iterator {
   std::uint64_t sample_ = 0;
 };
 
+// What a rank is given in a step. May outlive its loader.
+class Batch {
+ public:
+  Batch() noexcept = default;  // none: the epoch is at its end
+  explicit operator bool() const noexcept { return batch_ != nullptr; }
+  spk_batch* get() const noexcept { return batch_.get(); }
+  std::size_t size() const noexcept { return static_cast<std::size_t>(spk_batch_size(get())); }
+  const std::uint64_t* samples() const noexcept { return spk_batch_samples(get()); }
+
+  // Positions in the epoch's order.
+  std::vector<std::uint64_t> positions(Error& error) const {
+    std::vector<std::uint64_t> values(size());
+    spk_batch_positions(get(), values.data(), nullptr, error.fill());
+    return values;
+  }
+  // 1 for each sample that was given before, to fill the batch.
+  std::vector<std::uint8_t> repeated(Error& error) const {
+    std::vector<std::uint8_t> values(size());
+    spk_batch_positions(get(), nullptr, values.data(), error.fill());
+    return values;
+  }
+  // Not copied: valid as long as the batch. data() is null where a sample has no value.
+  std::vector<std::string_view> blobs(std::uint32_t field, Error& error) const {
+    std::vector<spk_span> spans(size());
+    std::vector<std::string_view> blobs;
+    if (spk_batch_blobs(get(), field, spans.data(), error.fill()) != SPK_OK) return blobs;
+    blobs.reserve(spans.size());
+    for (const spk_span& span : spans) {
+      blobs.emplace_back(static_cast<const char*>(span.data), static_cast<std::size_t>(span.size));
+    }
+    return blobs;
+  }
+  // Of a field of fixed length, sample after sample.
+  std::vector<std::int64_t> ints(std::uint32_t field, Error& error) const {
+    std::vector<std::int64_t> values(room_for(field));
+    if (spk_batch_ints(get(), field, values.data(), nullptr, error.fill()) != SPK_OK) return {};
+    return values;
+  }
+  std::vector<double> floats(std::uint32_t field, Error& error) const {
+    std::vector<double> values(room_for(field));
+    if (spk_batch_floats(get(), field, values.data(), nullptr, error.fill()) != SPK_OK) return {};
+    return values;
+  }
+#if defined(__cpp_exceptions)
+  std::vector<std::uint64_t> positions() const {
+    return detail::or_throw([&](Error& error) { return positions(error); });
+  }
+  std::vector<std::uint8_t> repeated() const {
+    return detail::or_throw([&](Error& error) { return repeated(error); });
+  }
+  std::vector<std::string_view> blobs(std::uint32_t field) const {
+    return detail::or_throw([&](Error& error) { return blobs(field, error); });
+  }
+  std::vector<std::int64_t> ints(std::uint32_t field) const {
+    return detail::or_throw([&](Error& error) { return ints(field, error); });
+  }
+  std::vector<double> floats(std::uint32_t field) const {
+    return detail::or_throw([&](Error& error) { return floats(field, error); });
+  }
+#endif
+
+ private:
+  friend class Loader;
+  std::size_t room_for(std::uint32_t field) const noexcept {
+    return lengths_ != nullptr && field < lengths_->size() ? size() * (*lengths_)[field] : 0;
+  }
+
+  std::unique_ptr<spk_batch, detail::CloseBatch> batch_;
+  std::shared_ptr<const std::vector<std::uint32_t>> lengths_;  // of the pack's fields
+};
+
+// As spk_loader_options.
+struct LoaderOptions {
+  std::uint32_t order = SPK_ORDER_SHUFFLED;
+  std::uint64_t seed = 0;
+  std::uint64_t epoch = 0;
+  std::uint64_t rank = 0;
+  std::uint64_t world = 1;
+  std::uint64_t batch = 32;
+  std::uint32_t lanes = 0;
+  std::uint32_t window = 0;
+  std::uint32_t tail = SPK_TAIL_DROP;
+  std::uint32_t engine = SPK_ENGINE_AUTO;
+  std::uint64_t worker = 0;
+  std::uint64_t workers = 1;
+  std::uint64_t memory_bytes = 0;
+  std::uint32_t threads = 0;
+  bool direct = false;
+  bool skip_checksums = false;
+  bool skip_damaged = false;
+  std::vector<std::string> fields;     // empty: all
+  std::vector<std::uint32_t> targets;  // empty: not known
+  std::string state;                   // empty: begin
+};
+
+// A rank's batches, epoch by epoch. The pack may go before it.
+class Loader {
+ public:
+  Loader() noexcept = default;  // none
+  explicit operator bool() const noexcept { return loader_ != nullptr; }
+  spk_loader* get() const noexcept { return loader_.get(); }
+
+  // The next batch; none at the end of the epoch, and where ERROR is filled.
+  Batch next(Error& error) noexcept {
+    spk_batch* given = nullptr;
+    Batch batch;
+    if (spk_loader_next(get(), &given, error.fill()) != SPK_OK) return batch;
+    batch.batch_.reset(given);
+    batch.lengths_ = lengths_;
+    return batch;
+  }
+  void start_epoch(std::uint64_t epoch, Error& error) noexcept {
+    spk_loader_start_epoch(get(), epoch, error.fill());
+  }
+  std::string state(Error& error) const {
+    char text[512] = {};
+    spk_loader_state(get(), text, sizeof text, error.fill());
+    return text;
+  }
+  spk_loader_info info() const noexcept {
+    spk_loader_info info{};
+    info.struct_size = sizeof info;
+    spk_loader_get_info(get(), &info, nullptr);
+    return info;
+  }
+#if defined(__cpp_exceptions)
+  Batch next() {
+    return detail::or_throw([&](Error& error) { return next(error); });
+  }
+  void start_epoch(std::uint64_t epoch) {
+    detail::or_throw([&](Error& error) { start_epoch(epoch, error); });
+  }
+  std::string state() const {
+    return detail::or_throw([&](Error& error) { return state(error); });
+  }
+#endif
+
+ private:
+  friend class Pack;
+  std::unique_ptr<spk_loader, detail::CloseLoader> loader_;
+  std::shared_ptr<const std::vector<std::uint32_t>> lengths_;
+};
+
 // As spk_open_options.
 struct Options {
   std::uint32_t engine = SPK_ENGINE_AUTO;
   std::uint32_t threads = 0;
   bool skip_checksums = false;
+
+  spk_open_options raw() const noexcept {
+    return {sizeof(spk_open_options), engine, threads, skip_checksums ? 1u : 0u};
+  }
 };
 
 class Pack {
@@ -127,11 +280,23 @@ class Pack {
   spk_pack* get() const noexcept { return pack_.get(); }
 
   static Pack open(const std::string& path, const Options& options, Error& error) noexcept {
-    spk_open_options raw{sizeof(spk_open_options), options.engine, options.threads,
-                         options.skip_checksums ? 1u : 0u};
+    const spk_open_options raw = options.raw();
     spk_pack* opened = nullptr;
     Pack pack;
     if (spk_open(path.c_str(), &raw, &opened, error.fill()) != SPK_OK) return pack;
+    pack.pack_.reset(opened);
+    return pack;
+  }
+  // With the bytes of its index.spki at hand.
+  static Pack open_index(const std::string& path, std::string_view index, const Options& options,
+                         Error& error) noexcept {
+    const spk_open_options raw = options.raw();
+    spk_pack* opened = nullptr;
+    Pack pack;
+    if (spk_open_index(path.c_str(), index.data(), index.size(), &raw, &opened, error.fill()) !=
+        SPK_OK) {
+      return pack;
+    }
     pack.pack_.reset(opened);
     return pack;
   }
@@ -225,10 +390,57 @@ class Pack {
     }
     return iterator;
   }
+  Loader load(const LoaderOptions& options, Error& error) const {
+    std::vector<const char*> names;
+    for (const std::string& name : options.fields) names.push_back(name.c_str());
+    spk_loader_options raw{};
+    raw.struct_size = sizeof raw;
+    raw.order = options.order;
+    raw.seed = options.seed;
+    raw.epoch = options.epoch;
+    raw.rank = options.rank;
+    raw.world = options.world;
+    raw.batch = options.batch;
+    raw.lanes = options.lanes;
+    raw.window = options.window;
+    raw.tail = options.tail;
+    raw.engine = options.engine;
+    raw.worker = options.worker;
+    raw.workers = options.workers;
+    raw.memory_bytes = options.memory_bytes;
+    raw.threads = options.threads;
+    raw.direct = options.direct ? 1 : 0;
+    raw.skip_checksums = options.skip_checksums ? 1 : 0;
+    raw.skip_damaged = options.skip_damaged ? 1 : 0;
+    raw.fields = names.empty() ? nullptr : names.data();
+    raw.field_count = names.size();
+    raw.targets = options.targets.empty() ? nullptr : options.targets.data();
+    raw.target_count = options.targets.size();
+    raw.state = options.state.empty() ? nullptr : options.state.c_str();
+    spk_loader* opened = nullptr;
+    Loader loader;
+    if (spk_loader_open(get(), &raw, &opened, error.fill()) != SPK_OK) return loader;
+    loader.loader_.reset(opened);
+    auto lengths = std::make_shared<std::vector<std::uint32_t>>(info().field_count);
+    for (std::uint32_t i = 0; i < lengths->size(); ++i) {
+      spk_field field{};
+      field.struct_size = sizeof field;
+      if (spk_field_info(get(), i, &field, nullptr) == SPK_OK) (*lengths)[i] = field.length;
+    }
+    loader.lengths_ = std::move(lengths);
+    return loader;
+  }
 
 #if defined(__cpp_exceptions)
   static Pack open(const std::string& path, const Options& options = Options()) {
     return detail::or_throw([&](Error& error) { return open(path, options, error); });
+  }
+  static Pack open_index(const std::string& path, std::string_view index,
+                         const Options& options = Options()) {
+    return detail::or_throw([&](Error& error) { return open_index(path, index, options, error); });
+  }
+  Loader load(const LoaderOptions& options = LoaderOptions()) const {
+    return detail::or_throw([&](Error& error) { return load(options, error); });
   }
   std::uint32_t field(const char* name) const {
     return detail::or_throw([&](Error& error) { return field(name, error); });

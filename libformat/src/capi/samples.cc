@@ -137,6 +137,24 @@ int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer, uint6
   });
 }
 
+int32_t spk_chunk_samples(const spk_pack* pack, uint64_t begin, uint64_t count,
+                          uint64_t* first_samples, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    const uint64_t chunks = pack->pack->chunk_count();
+    if (begin > chunks || count > chunks - begin) {
+      return invalid_argument(
+          spk::str_cat(count, " chunks from chunk ", begin, " on, but the pack has ", chunks));
+    }
+    if (count > 0) SPK_TRY(need(first_samples, "first_samples"));
+    for (uint64_t i = 0; i < count; ++i) {
+      SPK_ASSIGN(const spk::ChunkLocation chunk, pack->pack->chunk(begin + i));
+      first_samples[i] = chunk.first_sample;
+    }
+    return {};
+  });
+}
+
 int32_t spk_read(const spk_pack* pack, uint32_t field, uint64_t sample, void* buffer,
                  uint64_t capacity, uint64_t* size, spk_error* err) noexcept {
   return guard(err, [&]() -> Status {

@@ -1,0 +1,213 @@
+"""Loaders: a rank's batches, epoch by epoch."""
+import operator
+import os
+
+from ._ahead import Ahead
+from ._core import ENGINES, ORDERS, TAILS, choice, core
+from .batch import Batch
+from .dataset import Dataset
+
+_ORDER_NAMES = list(ORDERS)
+
+
+class Loader:
+    """Gives the batches of one rank, in an order that depends on the pack, order, seed, epoch, lanes
+    and window, and on nothing else: whatever the number of ranks, together they are given the same
+    steps. Reads run ahead in threads of their own, in bounded memory.
+
+        loader = stripepack.Loader(dataset, batch=256, rank=rank, world=world, seed=7)
+        for epoch in range(90):
+            loader.set_epoch(epoch)
+            for batch in loader:
+                train(batch["image"], batch.labels)
+                checkpoint["data"] = loader.state()
+
+    dataset: a Dataset or a path. batch: samples that this rank is given in a step.
+    order: "shuffled" (chunk by chunk), "sequential" or "random" (a full shuffle: many small reads).
+    lanes, window: how well "shuffled" mixes (docs/ORDER.md); None: by the number of ranks.
+    tail: what becomes of samples that do not fill a batch for every rank: "drop", "pad" (filled with
+    samples from the epoch's start, which Batch.repeated marks) or "exact" (a short batch).
+    worker, workers: of the processes that serve this rank: each gives every workers-th batch.
+    fields: names of those that are wanted; None: all. memory: bytes at most in buffers; None: chosen.
+    engine, threads: as of Dataset. direct: pass by the page cache. check: compare checksums.
+    skip_damaged: leave damaged samples out, so that a batch is shorter, and count them in .stats.
+    targets: the storage target of each chunk; None: not known.
+    state: as from state(): goes on exactly there, with any number of ranks. Order, seed, epoch, lanes
+    and window are then the state's.
+    decode: what becomes of pictures, from stripepack.image: batches then have .pixels, decoded ahead.
+
+    For one thread at a time. After fork a child makes loaders of its own. Raises ValueError, or Error:
+    "invalid_argument", "mismatch" (the state is of another pack), and while iterating "damaged" (it
+    names the sample), "io", and "busy" where batches that are still held take all of the memory.
+    After an Error the loader stands where it stood.
+    """
+
+    def __init__(self, dataset, batch=32, rank=0, world=1, seed=0, epoch=0, order="shuffled",
+                 lanes=None, window=None, tail="drop", worker=0, workers=1, fields=None, memory=None,
+                 engine="auto", direct=False, threads=0, check=True, skip_damaged=False, state=None,
+                 targets=None, decode=None):
+        self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
+        for name, value, least in (("batch", batch, 1), ("world", world, 1), ("workers", workers, 1),
+                                   ("rank", rank, 0), ("worker", worker, 0), ("seed", seed, 0),
+                                   ("epoch", epoch, 0), ("threads", threads, 0)):
+            if not least <= operator.index(value) < 1 << 64:
+                raise ValueError(f"{name} is {value}; it is at least {least}")
+        if fields is not None:
+            if isinstance(fields, str):
+                raise ValueError(f"fields is {fields!r}; give a list of names")
+            fields = list(fields)
+            if not fields:
+                raise ValueError("fields is empty; name some, or give None for all")
+        if rank >= world:
+            raise ValueError(f"rank is {rank}, of a world of {world}")
+        if worker >= workers:
+            raise ValueError(f"worker is {worker}, of {workers} workers")
+        self.batch, self.rank, self.world = batch, rank, world
+        self.worker, self.workers, self.tail = worker, workers, tail
+        options = {
+            "order": choice("order", order, ORDERS), "tail": choice("tail", tail, TAILS),
+            "engine": choice("engine", engine, ENGINES), "seed": seed, "epoch": epoch, "rank": rank,
+            "world": world, "batch": batch, "lanes": lanes or 0, "window": window or 0,
+            "worker": worker, "workers": workers, "memory": memory or 0, "threads": threads,
+            "direct": bool(direct), "check": bool(check), "skip_damaged": bool(skip_damaged),
+            "fields": fields or [], "targets": [] if targets is None else list(targets),
+            "state": state or "",
+        }
+        self._raw = core.Loader(self.dataset._pack, options)
+        self._fields = {name: field for name, field in self.dataset.fields.items()
+                        if fields is None or name in fields}
+        info = self._raw.info()
+        self.order = _ORDER_NAMES[info["order"]]
+        self.seed, self.lanes, self.window = info["seed"], info["lanes"], info["window"]
+        self._epoch = info["epoch"]
+        self._begun_at = info["consumed"]
+        self._begun = False  # whether a batch of this epoch has been given
+        self._ended = False
+        self._state = None
+        self._decode = decode
+        self._ahead = None
+        self._process = os.getpid()
+
+    @property
+    def epoch(self):
+        """The epoch that batches are of."""
+        return self._epoch
+
+    def __len__(self):
+        """Batches from where the loader was made or resumed, or its epoch set, to the epoch's end."""
+        steps = self._raw.info()["step_count"]
+        left = len(self.dataset) - self._begun_at
+        if self.tail == "exact" and left % (self.batch * self.world) != 0:
+            last = self.worker == (steps - 1) % self.workers
+            begin = self._begun_at + (steps - 1) * self.batch * self.world
+            if last and self._share(begin, len(self.dataset)) == 0:
+                steps -= 1
+                return steps // self.workers
+        return max(0, -(-(steps - self.worker) // self.workers))
+
+    def _share(self, begin, end):
+        """How many of a step's positions are this rank's."""
+        if self.lanes % self.world == 0:
+            return len(range(begin + (self.rank - begin) % self.world, end, self.world))
+        count = end - begin
+        return (self.rank + 1) * count // self.world - self.rank * count // self.world
+
+    def set_epoch(self, epoch):
+        """Begins an epoch from its start. A loader that stands at that epoch and has not given a
+        batch of it stays where it is: so a resumed one goes on in mid-epoch."""
+        if not 0 <= operator.index(epoch) < 1 << 64:
+            raise ValueError(f"epoch is {epoch}; it is at least 0")
+        if epoch == self._epoch and not self._begun and not self._ended:
+            return
+        self._stop_ahead()
+        self._raw.start_epoch(epoch)
+        self._epoch = epoch
+        self._begun_at = 0
+        self._begun = self._ended = False
+        self._state = None
+
+    def __iter__(self):
+        """The batches that are left of the epoch; after its end, those of the next one."""
+        if self._ended:
+            self.set_epoch(self._epoch + 1)
+        return self._batches()
+
+    def _batches(self):
+        while True:
+            batch = self.next()
+            if batch is None:
+                return
+            yield batch
+
+    def next(self):
+        """The next Batch; None at the epoch's end."""
+        if self._decode is None:
+            batch = self._next_raw()
+        else:
+            if self._ahead is None or self._process != os.getpid():
+                self._process = os.getpid()
+                self._ahead = Ahead(_Decoding(self))
+            batch = self._ahead.take()
+        if batch is None:
+            self._ended = True
+            return None
+        self._begun = True
+        self._state = batch.state
+        return batch
+
+    def _next_raw(self):
+        raw = self._raw.next()
+        return None if raw is None else Batch(raw, self._fields, self._raw.state())
+
+    def state(self):
+        """Where the run stands after the last batch that was given: a line of ASCII, the same on
+        every rank after the same step. Loader(..., state=...) goes on there."""
+        return self._raw.state() if self._state is None else self._state
+
+    @property
+    def stats(self):
+        """Counts since the loader was made: a dict with steps, samples, payload_bytes, repeated,
+        skipped (damaged samples), reads and read_bytes (0 where files are mapped), wait_ns (for
+        reads), memory_limit_bytes and memory_peak_bytes."""
+        info = self._raw.info()
+        return {name: info[name] for name in (
+            "steps", "samples", "payload_bytes", "repeated", "skipped", "reads", "read_bytes",
+            "wait_ns", "memory_limit_bytes", "memory_peak_bytes")}
+
+    def _stop_ahead(self):
+        if self._ahead is not None:
+            self._ahead.stop()
+            self._ahead = None
+
+    def close(self):
+        """Ends the threads and lets go of the memory; done as well when the loader is collected."""
+        self._stop_ahead()
+        self._raw.close()
+        self._ended = True
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __repr__(self):
+        return (f"<stripepack.Loader of {self.dataset.path!r}: {self.order}, epoch {self._epoch}, "
+                f"seed {self.seed}, lanes {self.lanes}, window {self.window}; "
+                f"rank {self.rank} of {self.world}>")
+
+
+class _Decoding:
+    """Makes batches with pixels; knows the loader's parts but not the loader, which may go first."""
+
+    def __init__(self, loader):
+        self.raw, self.fields, self.decode = loader._raw, loader._fields, loader._decode
+        self.epoch = loader._epoch
+
+    def __call__(self):
+        raw = self.raw.next()
+        if raw is None:
+            return None
+        batch = Batch(raw, self.fields, self.raw.state())
+        batch.pixels = self.decode.decode_batch(batch, self.epoch)
+        return batch
