@@ -249,7 +249,7 @@ TEST_F(IoTest, FullDiskIsNoSpaceWithAHint) {
     EXPECT_EQ(status.os_errno(), ENOSPC);
     EXPECT_EQ(status.offset(), 7u);
     EXPECT_EQ(status.path(), "/dev/full");
-    EXPECT_EQ(status.hint(), "free space or choose another OUT; the same command line continues");
+    EXPECT_EQ(status.hint(), "free space or write elsewhere, then run the same command again");
   }
   EXPECT_EQ(io_error(EDQUOT, "cannot write", "x").code(), Code::kNoSpace);
 }

@@ -341,6 +341,27 @@ TEST_F(RepairTest, AnotherPackIsNoCopy) {
   expect_original();
 }
 
+TEST_F(RepairTest, ShardsOfAnotherPackAllOverAreTold) {
+  const std::string other = dir_ / "other";
+  TestPackOptions options;
+  options.schema = test::image_schema();
+  options.geometry.shard_count = 3;
+  options.plan_id = {1, 2};
+  ASSERT_TRUE(test::write_test_pack(other, test::image_samples(40, 2000, 9000), options).ok());
+  const std::string before = Pack::open(path_).value()->content_id().to_hex();
+  for (const char* shard : {kShard0, kShard1, kShard2}) {
+    std::filesystem::copy_file(other + "/" + shard, file(shard),
+                               std::filesystem::copy_options::overwrite_existing);
+  }
+  const auto report = repair(path_);
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_EQ(report->outcome, Outcome::kRepaired);
+  EXPECT_TRUE(report->identity_changed);
+  EXPECT_EQ(report->steps.back(),
+            "the index was of another pack than the shards: content id " + before);
+  EXPECT_EQ(report->content_id, Pack::open(other).value()->content_id());
+}
+
 TEST_F(RepairTest, AKilledRepairGoesOn) {
   // Two shards with damage; the repair died when the first had taken its place.
   const auto [begin1, end1] = samples_of(1);

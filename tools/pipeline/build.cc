@@ -38,7 +38,8 @@ Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& option
     return invalid_argument(str_cat("--memory ", format_size(options.memory_bytes),
                                     " is too small: shards of ", samples, " samples need ",
                                     format_size(need)))
-        .with_hint("allow more --memory or use more --shards");
+        .with_hint(samples > 1 ? "allow more --memory or use more --shards"
+                               : "allow more --memory");
   }
   MemoryShare share;
   const uint64_t rest = options.memory_bytes - kFixedBytes;

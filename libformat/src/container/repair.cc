@@ -6,11 +6,13 @@
 #include <cerrno>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "base/text.h"
 #include "container/not_a_pack.h"
 #include "container/pack.h"
 #include "container/pack_check.h"
+#include "container/pack_index.h"
 #include "container/parallel_for.h"
 #include "container/reject_rescue.h"
 #include "container/seal.h"
@@ -367,8 +369,15 @@ class Repair {
       report_.steps.push_back(str_cat("renamed ", name, " to ", away));
     }
     SPK_TRY(dir_.sync());
+    const std::optional<Hash128> before = claimed_content_id();
     SPK_ASSIGN(const SealSummary sealed, seal_pack(dir_));
     report_.steps.push_back("wrote index.spki, rejects.tsv and manifest.json");
+    report_.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
+    if (before && *before != report_.content_id && !report_.identity_changed) {
+      report_.steps.push_back(
+          str_cat("the index was of another pack than the shards: content id ", before->to_hex()));
+      report_.identity_changed = true;
+    }
     for (const std::string_view old : {kAsideName, report_.identity_changed ? kSha256Name : ""}) {
       if (old.empty()) continue;
       const Status status = dir_.unlink(old);
@@ -377,8 +386,17 @@ class Repair {
     SPK_TRY(remove_leftovers());
     SPK_TRY(dir_.sync());
     report_.samples = sealed.header.sample_count;
-    report_.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
     return check_result();
+  }
+
+  // What the index says that the pack is, where it can be read.
+  std::optional<Hash128> claimed_content_id() const {
+    auto file = File::open_read(dir_, kIndexName);
+    if (!file.ok()) return std::nullopt;
+    const auto index = PackIndex::open(std::move(file).value());
+    if (!index.ok()) return std::nullopt;
+    const IndexHeader& header = (*index)->head().header;
+    return Hash128{header.content_id_low, header.content_id_high};
   }
 
   // Of repairs that were killed.

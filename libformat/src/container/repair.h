@@ -35,7 +35,7 @@ struct RepairReport {
   uint64_t blobs_from_copy = 0;
   uint64_t samples = 0;           // of the pack as it is now
   Hash128 content_id;             // likewise
-  bool identity_changed = false;  // samples were dropped: another content id than before
+  bool identity_changed = false;  // another content id than before
 };
 
 // New files are written beside the old ones, forced to disk and verified before any takes an old

@@ -57,12 +57,12 @@ Status io_error(int os_errno, std::string_view what, std::string_view path, uint
   if (offset != Status::kNoOffset) status = std::move(status).at_offset(offset);
   if (os_errno == ENOSPC || os_errno == EDQUOT) {
     return std::move(status).with_hint(
-        "free space or choose another OUT; the same command line continues");
+        "free space or write elsewhere, then run the same command again");
   }
   if (os_errno == EFBIG) {
     return std::move(status).with_hint(
-        "raise the file size limit (ulimit -f), or the file system allows no larger files: use a "
-        "smaller --shard-size");
+        "raise the file size limit (ulimit -f); where the file system allows no larger files, pack "
+        "with a smaller --shard-size");
   }
   if (os_errno == EMFILE)
     return std::move(status).with_hint("raise the limit of open files (ulimit -n)");
