@@ -5,132 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
-#include "base/text.h"
-#include "support/test_pack.h"
+#include "unit/loader_fixture.h"
 
 namespace spk::test {
 namespace {
 
-constexpr size_t kSamples = 500;
-
-// A pack of some thirty chunks in three shards, and what should be read from it.
-class LoaderTest : public testing::Test {
- protected:
-  void SetUp() override { make_pack(image_samples(kSamples, 500, 6000)); }
-
-  void make_pack(std::vector<TestSample> samples, Schema schema = image_schema()) {
-    samples_ = std::move(samples);
-    TestPackOptions options;
-    options.schema = std::move(schema);
-    options.geometry.shard_count = 3;
-    std::filesystem::remove_all(path());
-    auto order = write_test_pack(path(), samples_, options);
-    ASSERT_TRUE(order.ok()) << order.status().to_string();
-    stored_ = *order;
-    auto pack = Pack::open(path());
-    ASSERT_TRUE(pack.ok()) << pack.status().to_string();
-    pack_ = *pack;
-  }
-
-  std::string path() const { return dir_ / "p"; }
-  const std::string& image(uint64_t sample) const {
-    return std::get<std::string>(samples_[stored_[sample]].values[0]);
-  }
-
-  LoaderOptions options() const {
-    LoaderOptions options;
-    options.lanes = 4;
-    options.batch = 8;
-    options.tail = TailRule::kExact;
-    options.memory_bytes = 1 << 20;
-    return options;
-  }
-
-  std::unique_ptr<Loader> open(const LoaderOptions& options) const {
-    auto loader = Loader::open(pack_, options);
-    EXPECT_TRUE(loader.ok()) << loader.status().to_string();
-    return std::move(*loader);
-  }
-
-  // The samples of the next batch, each compared with its source; nothing at the end.
-  std::vector<uint64_t> next(Loader& loader) const {
-    auto batch = loader.next();
-    EXPECT_TRUE(batch.ok()) << batch.status().to_string();
-    std::vector<uint64_t> samples;
-    if (!batch.ok() || *batch == nullptr) return samples;
-    for (size_t i = 0; i < (*batch)->size(); ++i) {
-      const uint64_t sample = (*batch)->sample(i);
-      samples.push_back(sample);
-      const ByteSpan bytes = (*batch)->blob(i, 0);
-      EXPECT_EQ(std::string(bytes.begin(), bytes.end()), image(sample)) << "sample " << sample;
-      const auto label = std::get<std::vector<int64_t>>(samples_[stored_[sample]].values[1]);
-      EXPECT_EQ((*batch)->numbers(i, 0).size(), 1u);
-      EXPECT_EQ(static_cast<int64_t>((*batch)->numbers(i, 0)[0]), label[0]);
-    }
-    return samples;
-  }
-
-  std::vector<std::vector<uint64_t>> rest(Loader& loader) const {
-    std::vector<std::vector<uint64_t>> batches;
-    for (auto batch = next(loader); !batch.empty(); batch = next(loader)) batches.push_back(batch);
-    return batches;
-  }
-
-  // What W ranks are given together, step by step, each step sorted.
-  std::vector<std::vector<uint64_t>> world(LoaderOptions options, uint64_t ranks,
-                                           const LoaderState* state = nullptr) const {
-    std::vector<std::vector<uint64_t>> steps;
-    options.world = ranks;
-    for (uint64_t rank = 0; rank < ranks; ++rank) {
-      options.rank = rank;
-      auto loader = state ? Loader::resume(pack_, options, *state) : Loader::open(pack_, options);
-      EXPECT_TRUE(loader.ok()) << loader.status().to_string();
-      const auto batches = rest(**loader);
-      steps.resize(std::max(steps.size(), batches.size()));
-      for (size_t i = 0; i < batches.size(); ++i) {
-        steps[i].insert(steps[i].end(), batches[i].begin(), batches[i].end());
-      }
-    }
-    for (auto& step : steps) std::sort(step.begin(), step.end());
-    return steps;
-  }
-
-  void damage(uint64_t sample) const {
-    auto place = pack_->locate(sample, 0);
-    ASSERT_TRUE(place.ok());
-    flip_byte(dir_ / "p" + "/" + shard_file_name(place->shard), place->offset + 3);
-  }
-
-  TempDir dir_;
-  std::vector<TestSample> samples_;
-  std::vector<uint64_t> stored_;
-  std::shared_ptr<Pack> pack_;
-};
-
-std::vector<uint64_t> flat(const std::vector<std::vector<uint64_t>>& steps) {
-  std::vector<uint64_t> all;
-  for (const auto& step : steps) all.insert(all.end(), step.begin(), step.end());
-  return all;
-}
-
-std::vector<uint64_t> sorted(std::vector<uint64_t> all) {
-  std::sort(all.begin(), all.end());
-  return all;
-}
-
-std::vector<uint64_t> numbers_up_to(uint64_t count) {
-  std::vector<uint64_t> all(count);
-  for (uint64_t i = 0; i < count; ++i) all[i] = i;
-  return all;
-}
-
 TEST_F(LoaderTest, EveryEngineGivesTheSameBatches) {
   const auto usual = rest(*open(options()));
-  EXPECT_EQ(sorted(flat(usual)), numbers_up_to(kSamples));
-  EXPECT_EQ(usual.size(), (kSamples + 7) / 8);
+  EXPECT_EQ(sorted(flat(usual)), numbers_up_to(kLoaderSamples));
+  EXPECT_EQ(usual.size(), (kLoaderSamples + 7) / 8);
   for (const EngineChoice engine :
        {EngineChoice::kPread, EngineChoice::kPool, EngineChoice::kUring, EngineChoice::kMmap}) {
     for (const bool direct : {false, true}) {
@@ -141,7 +26,7 @@ TEST_F(LoaderTest, EveryEngineGivesTheSameBatches) {
       const auto loader = open(other);
       EXPECT_EQ(rest(*loader), usual) << static_cast<int>(engine) << direct;
       const LoaderStats stats = loader->stats();
-      EXPECT_EQ(stats.samples, kSamples);
+      EXPECT_EQ(stats.samples, kLoaderSamples);
       EXPECT_EQ(stats.steps, usual.size());
       EXPECT_LE(stats.ring_peak_bytes, stats.ring_limit_bytes);
       EXPECT_EQ(stats.reads == 0, engine == EngineChoice::kMmap);
@@ -154,7 +39,7 @@ TEST_F(LoaderTest, FollowsTheOrder) {
   for (uint64_t i = 0; i < pack_->chunk_count(); ++i) {
     first_samples.push_back(pack_->chunk(i)->first_sample);
   }
-  first_samples.push_back(kSamples);
+  first_samples.push_back(kLoaderSamples);
   for (const OrderKind kind : {OrderKind::kShuffled, OrderKind::kSequential, OrderKind::kRandom}) {
     LoaderOptions wanted = options();
     wanted.order = kind;
@@ -167,7 +52,7 @@ TEST_F(LoaderTest, FollowsTheOrder) {
     ASSERT_TRUE(order.ok());
     std::vector<uint64_t> due;
     std::vector<uint64_t> window_samples;
-    for (uint64_t step = 0; step < kSamples; step += 8) {
+    for (uint64_t step = 0; step < kLoaderSamples; step += 8) {
       std::vector<uint64_t> positions;
       loader->rules().positions(step, positions);
       for (const uint64_t g : positions) {
@@ -205,7 +90,7 @@ TEST_F(LoaderTest, ResumesAtEveryStepOnAnyWorld) {
   const auto loader = open(wanted);
   for (size_t step = 0; step <= undisturbed.size(); step += 3) {
     const LoaderState state = loader->state();
-    EXPECT_EQ(state.consumed, std::min<uint64_t>(step * 24, kSamples));
+    EXPECT_EQ(state.consumed, std::min<uint64_t>(step * 24, kLoaderSamples));
     auto parsed = LoaderState::parse(state.to_text());
     ASSERT_TRUE(parsed.ok()) << parsed.status().to_string();
     for (const uint64_t ranks : {1, 2, 3, 4}) {
@@ -252,7 +137,7 @@ TEST_F(LoaderTest, TailRules) {
   wanted.batch = 64;
   wanted.world = 2;
   wanted.tail = TailRule::kDrop;
-  EXPECT_EQ(rest(*open(wanted)).size(), kSamples / 128);
+  EXPECT_EQ(rest(*open(wanted)).size(), kLoaderSamples / 128);
   wanted.tail = TailRule::kPad;
   uint64_t repeated = 0;
   std::map<uint64_t, int> seen;
@@ -265,10 +150,10 @@ TEST_F(LoaderTest, TailRules) {
       for (const uint64_t sample : batch) ++seen[sample];
     }
     repeated += loader->stats().repeated;
-    EXPECT_EQ(loader->state().consumed, kSamples);
+    EXPECT_EQ(loader->state().consumed, kLoaderSamples);
   }
-  EXPECT_EQ(seen.size(), kSamples);
-  EXPECT_EQ(repeated, 4 * 128 - kSamples);
+  EXPECT_EQ(seen.size(), kLoaderSamples);
+  EXPECT_EQ(repeated, 4 * 128 - kLoaderSamples);
 }
 
 TEST_F(LoaderTest, AWorldLargerThanThePack) {
@@ -309,7 +194,7 @@ TEST_F(LoaderTest, EpochsDifferAndRepeat) {
   ASSERT_TRUE(loader->start_epoch(1).ok());
   const auto second = rest(*loader);
   EXPECT_NE(first, second);
-  EXPECT_EQ(sorted(flat(second)), numbers_up_to(kSamples));
+  EXPECT_EQ(sorted(flat(second)), numbers_up_to(kLoaderSamples));
   ASSERT_TRUE(loader->start_epoch(0).ok());
   next(*loader);
   ASSERT_TRUE(loader->start_epoch(0).ok());  // in the middle of another
@@ -357,62 +242,6 @@ TEST_F(LoaderTest, EmptyIsNotAbsent) {
   }
 }
 
-TEST_F(LoaderTest, ADamagedSampleIsNamed) {
-  damage(123);
-  for (const EngineChoice engine : {EngineChoice::kPool, EngineChoice::kMmap}) {
-    LoaderOptions wanted = options();
-    wanted.engine = engine;
-    const auto loader = open(wanted);
-    auto batch = loader->next();
-    while (batch.ok() && *batch != nullptr) batch = loader->next();
-    ASSERT_FALSE(batch.ok());
-    EXPECT_EQ(batch.status().code(), Code::kDamaged);
-    EXPECT_NE(batch.status().message().find(*pack_->key(123)), std::string::npos)
-        << batch.status().to_string();
-    const LoaderState stopped = loader->state();
-    EXPECT_EQ(loader->next().status().code(), Code::kDamaged);  // it stands where it stood
-    EXPECT_EQ(loader->state().consumed, stopped.consumed);
-
-    wanted.skip_damaged = true;
-    const auto skipping = open(wanted);
-    const auto batches = rest(*skipping);
-    EXPECT_EQ(batches.size(), (kSamples + 7) / 8);  // as many as without damage
-    EXPECT_EQ(flat(batches).size(), kSamples - 1);
-    EXPECT_EQ(skipping->stats().skipped, 1u);
-  }
-}
-
-TEST_F(LoaderTest, ADamagedChunkHeadCostsNoSample) {
-  flip_byte(path() + "/" + shard_file_name(0), 200);
-  LoaderOptions wanted = options();
-  wanted.engine = EngineChoice::kPool;
-  EXPECT_EQ(sorted(flat(rest(*open(wanted)))), numbers_up_to(kSamples));
-}
-
-TEST_F(LoaderTest, ACutShardCostsWhatLiesBehindTheCut) {
-  auto place = pack_->locate(100, 0);
-  ASSERT_TRUE(place.ok());
-  const std::string file = path() + "/" + shard_file_name(place->shard);
-  std::filesystem::resize_file(file, place->offset + 1);
-  LoaderOptions wanted = options();
-  wanted.skip_damaged = true;
-  const auto loader = open(wanted);
-  const auto all = flat(rest(*loader));
-  EXPECT_EQ(all.size() + loader->stats().skipped, kSamples);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 100u), 0);
-  EXPECT_EQ(std::count(all.begin(), all.end(), 99u), 1);
-}
-
-TEST_F(LoaderTest, AMissingShardIsNamed) {
-  std::filesystem::remove(path() + "/" + shard_file_name(1));
-  const auto loader = open(options());
-  auto batch = loader->next();
-  while (batch.ok() && *batch != nullptr) batch = loader->next();
-  ASSERT_FALSE(batch.ok());
-  EXPECT_NE(batch.status().to_string().find(shard_file_name(1)), std::string::npos)
-      << batch.status().to_string();
-}
-
 TEST_F(LoaderTest, BatchesOutliveTheLoader) {
   std::shared_ptr<const Batch> kept;
   {
@@ -423,78 +252,6 @@ TEST_F(LoaderTest, BatchesOutliveTheLoader) {
     const ByteSpan bytes = kept->blob(i, 0);
     EXPECT_EQ(std::string(bytes.begin(), bytes.end()), image(kept->sample(i)));
   }
-}
-
-TEST_F(LoaderTest, HeldBatchesAreAnErrorNotAHang) {
-  LoaderOptions wanted = options();
-  wanted.engine = EngineChoice::kPool;
-  wanted.memory_bytes = 9 * 65536;
-  const auto loader = open(wanted);
-  std::vector<std::shared_ptr<const Batch>> held;
-  Status status;
-  for (;;) {
-    auto batch = loader->next();
-    if (!batch.ok()) {
-      status = batch.status();
-      break;
-    }
-    ASSERT_NE(*batch, nullptr);
-    held.push_back(*batch);
-  }
-  EXPECT_EQ(status.code(), Code::kBusy);
-  EXPECT_LE(loader->stats().ring_peak_bytes, 9u * 65536);
-  held.clear();
-  EXPECT_EQ(next(*loader).size(), 8u);
-}
-
-TEST_F(LoaderTest, RefusesTooLittleMemoryAndSaysHowMuchIsNeeded) {
-  LoaderOptions wanted = options();
-  wanted.memory_bytes = 7 * 65536;
-  auto loader = Loader::open(pack_, wanted);
-  ASSERT_FALSE(loader.ok());
-  EXPECT_EQ(loader.status().code(), Code::kInvalidArgument);
-  EXPECT_EQ(
-      loader.status().message(),
-      "a memory limit of 448 KiB is too small: 4 lanes with windows of 1 chunks and batches of 8 "
-      "on 1 ranks need 512 KiB");
-  wanted.memory_bytes = 8 * 65536;
-  EXPECT_EQ(sorted(flat(rest(*open(wanted)))), numbers_up_to(kSamples));
-}
-
-TEST_F(LoaderTest, RefusesWhatCannotBe) {
-  const auto refusal = [&](auto&& change) {
-    LoaderOptions wanted = options();
-    change(wanted);
-    auto loader = Loader::open(pack_, wanted);
-    return loader.ok() ? std::string("accepted") : loader.status().message();
-  };
-  EXPECT_EQ(refusal([](auto& o) { o.rank = 2, o.world = 2; }),
-            "there is no rank 2 in a world of 2 ranks");
-  EXPECT_EQ(refusal([](auto& o) { o.world = 0; }), "there is no rank 0 in a world of 0 ranks");
-  EXPECT_EQ(refusal([](auto& o) { o.batch = 0; }), "a batch of 0 samples");
-  EXPECT_EQ(refusal([](auto& o) { o.workers = 0; }), "there is no worker 0 of 0");
-  EXPECT_EQ(refusal([](auto& o) { o.lanes = 1 << 30; }),
-            "lanes must be 1 to 1048576, not 1073741824");
-  EXPECT_EQ(refusal([](auto& o) { o.fields = {"mask"}; }),
-            "the pack has no field 'mask'; there are image, label, height, width, channels");
-  EXPECT_EQ(refusal([](auto& o) {
-              o.targets = {0, 1};
-            }).substr(0, 29),
-            "the target map has 2 chunks, ");
-}
-
-TEST_F(LoaderTest, AStateOfAnotherPackIsRefused) {
-  const LoaderState state = open(options())->state();
-  make_pack(image_samples(kSamples, 500, 6000, 2));
-  auto resumed = Loader::resume(pack_, options(), state);
-  ASSERT_FALSE(resumed.ok());
-  EXPECT_EQ(resumed.status().code(), Code::kMismatch);
-  LoaderState other = open(options())->state();
-  other.map_digest = 5;
-  EXPECT_EQ(Loader::resume(pack_, options(), other).status().code(), Code::kMismatch);
-  other.map_digest = 0;
-  other.consumed = kSamples + 1;
-  EXPECT_EQ(Loader::resume(pack_, options(), other).status().code(), Code::kInvalidArgument);
 }
 
 TEST_F(LoaderTest, AForkedChildMakesItsOwn) {
