@@ -1,8 +1,9 @@
 """The compiled module, or where there is none, the same in Python."""
+import importlib
 import warnings
 
 try:
-    from . import _stripepack as core
+    core = importlib.import_module("._stripepack", __package__)
     COMPILED = True
 except ImportError as error:
     from . import pure as core
@@ -23,11 +24,3 @@ def choice(what, value, known):
     except (KeyError, TypeError):
         raise ValueError(f"{what} is {value!r}; choose one of {', '.join(known)}") from None
 
-
-def error(code, message, path=""):
-    """A stripepack.Error to raise."""
-    made = core.Error(message)
-    made.code, made.path = code, path
-    made.shard = made.offset = None
-    made.os_errno = 0
-    return made

@@ -5,7 +5,8 @@ import os
 
 import numpy
 
-from ._core import ENGINES, KINDS, choice, core, error
+from ._core import ENGINES, KINDS, choice, core
+from ._errors import error
 
 
 class Field:
