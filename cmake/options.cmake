@@ -2,6 +2,7 @@ include(GNUInstallDirs)
 
 option(SPK_BUILD_TOOLS "Build the program `stripepack`" ON)
 option(SPK_BUILD_PYTHON "Build the Python module (needs pybind11 and Python's headers)" ON)
+option(SPK_BUILD_IMAGE "Build libstripepack-image, which decodes pictures (needs libjpeg)" ON)
 option(SPK_BUILD_SAMPLES "Build the sample trainers" ${PROJECT_IS_TOP_LEVEL})
 option(SPK_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(SPK_BUILD_BENCH "Build the benchmarks" OFF)
