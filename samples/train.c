@@ -3,8 +3,8 @@
  *   train PACK [RANK WORLD]
  *
  * The model is a stand-in (what each class weighs in bytes): step() is where a decoder and a model
- * go. cc train.c -o train $(pkg-config --cflags --libs stripepack); where stripepack lies outside the
- * system's folders, add -Wl,-rpath,$(pkg-config --variable=libdir stripepack). */
+ * go. cc train.c -o train $(pkg-config --cflags --libs stripepack); where stripepack lies outside
+ * the system's folders, add -Wl,-rpath,$(pkg-config --variable=libdir stripepack). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,9 +5,10 @@
  * process, prints, or leaves anything half done.
  *
  * Memory. The caller owns every buffer that is filled; nothing is allocated for the caller to free
- * but packs, iterators, loaders and batches, each with its own close. Pointers that are given out belong to the pack
- * (or the iterator) and live as long as it does, unless said otherwise. Names, keys and class names
- * may hold any bytes, so that they come with a size; they are followed by a zero byte nevertheless.
+ * but packs, iterators, loaders and batches, each with its own close. Pointers that are given out
+ * belong to the pack (or the iterator) and live as long as it does, unless said otherwise. Names,
+ * keys and class names may hold any bytes, so that they come with a size; they are followed by a
+ * zero byte nevertheless.
  *
  * Threads. A pack never changes: any number of threads may use one at once. An iterator is for one
  * thread at a time. No thread is started before the first spk_read_many that needs one, and after
@@ -254,8 +255,8 @@ SPK_API void spk_iter_close(spk_iter* iter) SPK_NOEXCEPT;
  * run ahead in threads, in memory that is bounded.
  *
  * A loader is for one thread at a time; any number of loaders may use one pack, and the pack may be
- * closed before them. Its threads start with the first spk_loader_next. After fork() the child makes
- * loaders of its own; one that had begun to read is refused there.
+ * closed before them. Its threads start with the first spk_loader_next. After fork() the child
+ * makes loaders of its own; one that had begun to read is refused there.
  */
 
 typedef struct spk_loader spk_loader;
@@ -358,8 +359,8 @@ typedef struct spk_span {
   uint64_t size;
 } spk_span;
 
-/* Where the blobs of a field lie in memory, not copied: OUT has room for spk_batch_size spans, which
- * are valid until the batch is closed. */
+/* Where the blobs of a field lie in memory, not copied: OUT has room for spk_batch_size spans,
+ * which are valid until the batch is closed. */
 SPK_API int32_t spk_batch_blobs(const spk_batch* batch, uint32_t field, spk_span* out,
                                 spk_error* err) SPK_NOEXCEPT;
 /* Copies them one after the other into BUFFER of CAPACITY bytes; blob i is at offsets[i] ..

@@ -105,8 +105,8 @@ class Pack {
   // check_checksums. The buffer must hold ChunkLocation::read_bytes.
   // kDamaged does not mean that all of it is: each sample may be judged by check_blob().
   virtual Status read_chunk(uint64_t chunk, MutableByteSpan into) const = 0;
-  // That `bytes`, read from the chunk's place, begin with the header and sample table that the index
-  // expects there. kDamaged otherwise.
+  // That `bytes`, read from the chunk's place, begin with the header and sample table that the
+  // index expects there. kDamaged otherwise.
   virtual Status check_chunk_head(const ChunkLocation& chunk, ByteSpan bytes) const = 0;
   // Compares a blob's bytes with its checksum in the index. Damage is reported as by read().
   virtual Status check_blob(uint64_t sample, uint16_t field, ByteSpan blob) const = 0;

@@ -33,9 +33,9 @@ struct Geometry {
 // --shard-size, --shards) that cannot be met.
 Result<Geometry> resolve_geometry(const GeometryRequest& request);
 
-// The smallest range of whole pages of kDirectAlignBytes around [offset, offset + bytes): what reads
-// that pass by the page cache must ask for. All of it lies within a shard, whose parts begin and
-// end at such pages.
+// The smallest range of whole pages of kDirectAlignBytes around [offset, offset + bytes): what
+// reads that pass by the page cache must ask for. All of it lies within a shard, whose parts begin
+// and end at such pages.
 inline constexpr uint64_t kDirectAlignBytes = 4096;
 struct Extent {
   uint64_t offset = 0;
@@ -46,8 +46,8 @@ constexpr Extent align_outward(uint64_t offset, uint64_t bytes) noexcept {
   return {begin, divide_up(offset + bytes - begin, kDirectAlignBytes) * kDirectAlignBytes};
 }
 
-// Buffers are made in few sizes, so that one fits where another was: rounded up to pages and by less
-// than an eighth.
+// Buffers are made in few sizes, so that one fits where another was: rounded up to pages and by
+// less than an eighth.
 constexpr uint64_t buffer_class_bytes(uint64_t bytes) noexcept {
   uint64_t step = kDirectAlignBytes;
   while (step < bytes / 8) step *= 2;
