@@ -169,9 +169,7 @@ class StopTest(PackTest):
         self.pack(self.src, self.path("clean"), *arguments)
         for number, name in ((signal.SIGINT, "SIGINT"), (signal.SIGTERM, "SIGTERM"),
                              (signal.SIGUSR1, "SIGUSR1")):
-            process = start("pack", self.src, self.out, *arguments)
-            self.wait_until_it_works(process)
-            time.sleep(0.05)
+            process = self.start_and_catch_at_work(arguments)
             begin = time.monotonic()
             process.send_signal(number)
             done = finish(process, timeout=30)
@@ -194,19 +192,40 @@ class StopTest(PackTest):
                 file.write("p.jpg %d\n" % (number % 1000))
         for options in ([], ["--dry-run"]):
             process = start("pack", list_file, self.out, *options)
-            time.sleep(0.4)
+            self.wait_until_it_reads(process)
             begin = time.monotonic()
             process.send_signal(signal.SIGTERM)
             self.expect(finish(process, timeout=30), 143, "stopped by SIGTERM")
             self.assertLess(time.monotonic() - begin, 5)
             self.assertEqual(names(self.dir), ["src"])
 
-    def wait_until_it_works(self, process):
+    def start_and_catch_at_work(self, arguments):
+        """A run that has begun a shard and has not finished. On a machine that is slow to
+        come back to this test it may have: then it is tried again."""
+        for _ in range(10):
+            process = start("pack", self.src, self.out, *arguments)
+            self.wait_until(process, lambda: os.path.isdir(self.partial) and any(
+                name.startswith("shard-") for name in names(self.partial)))
+            if process.poll() is None and not os.path.exists(self.out):
+                return process
+            finish(process, timeout=30)
+            shutil.rmtree(self.out)
+        self.fail("it always ended before it could be stopped")
+
+    def wait_until_it_reads(self, process):
+        """Until it has read some of the list, and heeds signals."""
+        def reads():
+            with open("/proc/%d/io" % process.pid, encoding="ascii") as file:
+                counters = dict(line.split(": ") for line in file.read().splitlines())
+            return int(counters["rchar"]) > 300_000
+
+        self.wait_until(process, reads)
+
+    def wait_until(self, process, condition):
         deadline = time.monotonic() + 60
-        while not os.path.exists(os.path.join(self.partial, "owner")):
-            self.assertIsNone(process.poll(), "ended before it could be stopped")
+        while process.poll() is None and not condition():
             self.assertLess(time.monotonic(), deadline)
-            time.sleep(0.002)
+            time.sleep(0.001)
 
 
 if __name__ == "__main__":
