@@ -221,6 +221,17 @@ def step_positions(samples, lanes, world, rank, batch, tail, consumed):
     return step[rank * n // world:(rank + 1) * n // world].astype(_U)
 
 
+def batch_count(samples, lanes, world, rank, batch, tail, consumed, worker=0, workers=1):
+    """How many batches a worker of a rank gives from consumed on."""
+    steps = steps_from(samples, batch * world, tail, consumed)
+    mine = max(0, -(-(steps - worker) // workers))
+    if mine and tail == "exact" and (steps - 1) % workers == worker:
+        last = consumed + (steps - 1) * batch * world
+        if len(step_positions(samples, lanes, world, rank, batch, tail, last)) == 0:
+            mine -= 1
+    return mine
+
+
 # --- 7 and 8. State, defaults
 
 _STATE = re.compile(r"stripepack-state/1 content=([0-9a-f]{32}) map=([0-9a-f]{16}) "
@@ -254,7 +265,7 @@ def parse_state(text, content_id, map_digest, samples):
 
 
 def map_digest(targets):
-    if not targets:
+    if targets is None or len(targets) == 0:
         return 0
     from .pure.xxh3 import xxh3_64
     return xxh3_64(numpy.asarray(targets, "<u4").tobytes())

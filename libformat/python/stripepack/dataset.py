@@ -52,7 +52,7 @@ class Dataset:
     """An open pack: a sequence of samples in storage order.
 
     path: the pack's directory. index: the bytes of its index.spki (one rank reads that file and sends
-    it to the others); the directory is then not looked at before a sample is read.
+    it to the others); nothing in the directory is then looked at before a sample is read.
     engine: "auto" (mmap on local file systems, threads on network ones), "pread", "pool", "uring"
     or "mmap". threads: of a pool, 0 for a default. check: compare checksums when reading.
 

@@ -2,6 +2,7 @@
 import operator
 import os
 
+from . import _order
 from ._ahead import Ahead
 from ._core import ENGINES, ORDERS, TAILS, choice, core
 from .batch import Batch
@@ -95,22 +96,8 @@ class Loader:
 
     def __len__(self):
         """Batches from where the loader was made or resumed, or its epoch set, to the epoch's end."""
-        steps = self._raw.info()["step_count"]
-        left = len(self.dataset) - self._begun_at
-        if self.tail == "exact" and left % (self.batch * self.world) != 0:
-            last = self.worker == (steps - 1) % self.workers
-            begin = self._begun_at + (steps - 1) * self.batch * self.world
-            if last and self._share(begin, len(self.dataset)) == 0:
-                steps -= 1
-                return steps // self.workers
-        return max(0, -(-(steps - self.worker) // self.workers))
-
-    def _share(self, begin, end):
-        """How many of a step's positions are this rank's."""
-        if self.lanes % self.world == 0:
-            return len(range(begin + (self.rank - begin) % self.world, end, self.world))
-        count = end - begin
-        return (self.rank + 1) * count // self.world - self.rank * count // self.world
+        return _order.batch_count(len(self.dataset), self.lanes, self.world, self.rank, self.batch,
+                                  self.tail, self._begun_at, self.worker, self.workers)
 
     def set_epoch(self, epoch):
         """Begins an epoch from its start. A loader that stands at that epoch and has not given a

@@ -61,6 +61,9 @@ class _Files:
                 try:
                     self._shards[shard] = os.open(shard_name(shard), os.O_RDONLY,
                                                   dir_fd=self._folder)
+                except FileNotFoundError as wrong:
+                    path = os.path.join(self._path, shard_name(shard))
+                    raise error("damaged", f"{path}: this shard is missing", path, shard) from wrong
                 except OSError as wrong:
                     raise _system_error(os.path.join(self._path, shard_name(shard)),
                                         wrong) from wrong
@@ -102,8 +105,7 @@ class Pack:
         self.index = Index(data, os.path.join(self.path, "index.spki"))
         self._files = _Files(self.path)
         weakref.finalize(self, self._files.close)
-        if index is None:
-            self._files.open_folder()
+        self._files.open_folder()
         self._tables = {}
 
     def info(self):
