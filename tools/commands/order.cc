@@ -243,10 +243,7 @@ class OrderCommand : public Command {
         str_cat("classes in a batch              ", format_fixed(spread->classes_per_batch, 1),
                 " (full shuffle: ", format_fixed(spread->classes_per_batch_shuffled, 1), ")"));
     if (mix.is_sorted() && shuffled) {
-      (void)ui.out(
-          str_cat("storage is sorted by class: expect a class variance up to ",
-                  format_fixed(estimate, 1), " x that of a full shuffle",
-                  estimate > 2 ? "; pack with --shuffle full, or use --order random" : ""));
+      (void)ui.out(sorted_storage_text(estimate));
     }
     return {};
   }

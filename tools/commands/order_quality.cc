@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "commands/order_samples.h"
 #include "ui/signals.h"
 
@@ -176,6 +177,12 @@ ClassMix class_mix_of(const OrderUnits& units, const std::vector<int64_t>& label
     some.insert(some.end(), begin, begin + static_cast<ptrdiff_t>(counts.back()));
   }
   return measure_class_mix(some, counts);
+}
+
+std::string sorted_storage_text(double estimate) {
+  return str_cat("storage is sorted by class: expect a class variance up to ",
+                 format_fixed(estimate, 1), " x that of a full shuffle",
+                 estimate > 2 ? "; pack with --shuffle full, or use a random order" : "");
 }
 
 }  // namespace spk

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "container/pack.h"
@@ -39,5 +40,9 @@ Result<std::optional<std::vector<int64_t>>> sample_labels(const Pack& pack);
 
 // Of up to 512 units, evenly spaced. `labels` are those of all samples.
 ClassMix class_mix_of(const OrderUnits& units, const std::vector<int64_t>& labels);
+
+// What to say of a shuffled order over storage that is sorted by class; `estimate` as from
+// class_variance_estimate().
+std::string sorted_storage_text(double estimate);
 
 }  // namespace spk

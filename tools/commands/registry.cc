@@ -1,3 +1,4 @@
+#include "commands/bench.h"
 #include "commands/cat.h"
 #include "commands/command.h"
 #include "commands/diff.h"
@@ -22,6 +23,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_extract_command());
   commands.push_back(make_diff_command());
   commands.push_back(make_order_command());
+  commands.push_back(make_bench_command());
   return commands;
 }
 

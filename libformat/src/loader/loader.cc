@@ -147,9 +147,9 @@ Status Loader::choose_engine() {
   const bool maps = engine == EngineChoice::kMmap ||
                     (engine == EngineChoice::kAuto && !fs.network && !options_.direct);
   if (engine == EngineChoice::kMmap && (fs.network || options_.direct)) {
-    return unsupported(fs.network
-                           ? str_cat("the mmap engine is for local file systems; this is ", fs.name)
-                           : std::string("what is mapped cannot pass by the page cache"))
+    return invalid_argument(
+               fs.network ? str_cat("the mmap engine is for local file systems; this is ", fs.name)
+                          : std::string("what is mapped cannot pass by the page cache"))
         .at_path(pack().path())
         .with_hint("choose engine auto or pool");
   }
