@@ -130,6 +130,12 @@ class FirstFailure {
   Status status_;
 };
 
+// Where an axis ends in the source; exact where that is a whole number.
+double far_end(const picture::Axis& axis, picture::Kind kind) {
+  if (kind != picture::Kind::kCenterCrop) return axis.end;
+  return axis.origin + axis.count * axis.scale;
+}
+
 }  // namespace
 
 uint32_t spk_image_abi_version(void) noexcept { return SPK_IMAGE_ABI_VERSION; }
@@ -170,8 +176,8 @@ int32_t spk_image_plan_crop(uint32_t width, uint32_t height, const spk_image_ops
     crop.height = plan.y.count;
     crop.left = plan.x.origin;
     crop.top = plan.y.origin;
-    crop.right = plan.x.origin + plan.x.count * plan.x.scale;
-    crop.bottom = plan.y.origin + plan.y.count * plan.y.scale;
+    crop.right = far_end(plan.x, wanted.kind);
+    crop.bottom = far_end(plan.y, wanted.kind);
     return spk::copy_out(crop, out, sizeof(spk_image_crop));
   });
 }

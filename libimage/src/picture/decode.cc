@@ -32,6 +32,25 @@ void set_range(const Axis& axis, uint32_t& begin, uint32_t& size) {
   size = std::max(static_cast<uint32_t>(std::ceil(high)), begin + 1) - begin;
 }
 
+// Where chroma is coarser in both directions alike, libjpeg reduces it by so much less than luma.
+// It cannot where the directions differ: then this is by how much it stays coarser.
+uint32_t chroma_spread(const JpegMarkers& markers) {
+  uint32_t most_across = 1;
+  uint32_t most_down = 1;
+  for (const JpegComponent& component : markers.components) {
+    most_across = std::max<uint32_t>(most_across, component.h);
+    most_down = std::max<uint32_t>(most_down, component.v);
+  }
+  uint32_t spread = 1;
+  for (const JpegComponent& component : markers.components) {
+    if (component.h == 0 || component.v == 0) continue;  // there is none
+    const uint32_t across = most_across / component.h;
+    const uint32_t down = most_down / component.v;
+    if (across != down) spread = std::max({spread, across, down});
+  }
+  return markers.component_count == 1 ? 1 : spread;
+}
+
 class Task {
  public:
   Task(const Source& source, const Ops& ops, Scratch& scratch)
@@ -72,19 +91,14 @@ class Task {
     set_range(across_, request.window.left, request.window.width);
     set_range(down_, request.window.top, request.window.height);
     if (header_.format == Format::kJpeg) {
-      // As long as there are as many pixels as are made of them, or more.
-      while (request.max_reduction < 8 &&
-             std::min(across_.scale, down_.scale) >= 2 * request.max_reduction) {
-        request.max_reduction *= 2;
-      }
-      if (request.max_reduction == 1) {
-        SPK_ASSIGN(const JpegMarkers markers, read_jpeg_markers(source_.data));
-        Planes planes;
-        if (decode_plain_jpeg(source_.data, markers, request.window, scratch_.plain_jpeg,
-                              scratch_.planes, planes)) {
-          resample(planes, canvas);
-          return {};
-        }
+      SPK_ASSIGN(const JpegMarkers markers, read_jpeg_markers(source_.data));
+      request.max_reduction = reduction_of(markers);
+      Planes planes;
+      if (request.max_reduction == 1 &&
+          decode_plain_jpeg(source_.data, markers, request.window, scratch_.plain_jpeg,
+                            scratch_.planes, planes)) {
+        resample(planes, canvas);
+        return {};
       }
     }
     PlaneSink sink(scratch_.planes);
@@ -103,6 +117,15 @@ class Task {
     if (need <= source_.out.size()) return {};
     return invalid_argument(str_cat("room for ", source_.out.size(), " bytes, but ", size.width,
                                     " x ", size.height, " pixels need ", need));
+  }
+
+  // By how much a JPEG may be reduced while it is decoded: as long as there are as many pixels as
+  // are made of them, or more, chroma's included.
+  uint32_t reduction_of(const JpegMarkers& markers) const {
+    const double least = std::min(across_.scale, down_.scale) / chroma_spread(markers);
+    uint32_t reduction = 1;
+    while (reduction < 8 && least >= 2 * reduction) reduction *= 2;
+    return reduction;
   }
 
   Status decode_rows(const Request& request, RowSink& sink) {
