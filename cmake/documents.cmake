@@ -8,4 +8,5 @@ if(TARGET stripepack)
     FILES_MATCHING PATTERN "*.md")
 endif()
 install(FILES samples/CMakeLists.txt samples/train.c samples/train.cc samples/train.py
+  samples/torch_ddp.py samples/torchvision_style.py
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples COMPONENT development)
