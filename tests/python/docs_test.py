@@ -12,7 +12,7 @@ from packs import SOURCE, TestPack  # noqa: E402
 class DocsTest(unittest.TestCase):
     def test_the_code_runs(self):
         text = (SOURCE / "docs" / "PYTHON.md").read_text(encoding="utf-8")
-        blocks = re.findall(r"```python\n(.*?)```", text, re.S)
+        blocks = re.findall(r"```py\n(.*?)```", text, re.S)
         self.assertGreaterEqual(len(blocks), 5)
         try:
             import PIL  # noqa: F401
