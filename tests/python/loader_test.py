@@ -7,6 +7,7 @@ import random
 import resource
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -19,6 +20,35 @@ import order as oracle  # noqa: E402
 def rows(loader):
     """The samples of each batch that is left."""
     return [batch.ids.tolist() for batch in loader]
+
+
+def threads_end(seconds=20):
+    """Whether this process soon has one thread."""
+    until = time.monotonic() + seconds
+    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < until:
+        time.sleep(0.01)
+    return len(os.listdir("/proc/self/task")) == 1
+
+
+class FirstBytes:
+    """In place of an operation on pictures: makes an array with one byte of each."""
+
+    def __init__(self):
+        self.made = 0
+        self.fails_at = None
+
+    def decode_batch(self, batch, epoch):
+        assert epoch == 0
+        self.made += 1
+        if self.made == self.fails_at:
+            raise ValueError("no picture")
+        return numpy.array([view[20] for view in batch["image"]], numpy.uint8)
+
+    def has_made(self, count, seconds=20):
+        until = time.monotonic() + seconds
+        while self.made < count and time.monotonic() < until:
+            time.sleep(0.001)
+        return self.made >= count
 
 
 class LoaderTest(unittest.TestCase):
@@ -330,6 +360,42 @@ class LoaderTest(unittest.TestCase):
         self.assertEqual(len(os.listdir("/proc/self/task")), 1)
         if not any(name in os.environ for name in ("ASAN_OPTIONS", "TSAN_OPTIONS")):
             self.assertLess(memory() - before, 4 << 20)
+
+    # --- Decoding ahead
+
+    def test_batches_are_decoded_ahead(self):
+        decode = FirstBytes()
+        loader = self.loader(decode=decode)
+        plain = self.loader()
+        start = loader.state()
+        batches = iter(loader)
+        for given, (batch, other) in enumerate(zip(batches, plain), 1):
+            self.assertEqual(batch.ids.tolist(), other.ids.tolist())
+            self.assertEqual(batch.pixels.tolist(), [view[20] for view in other["image"]])
+            self.assertEqual((loader.state(), batch.state), (plain.state(), other.state))
+            if given <= 40:  # two wait, whoever takes them or not
+                self.assertTrue(decode.has_made(given + 2), given)
+            self.assertLessEqual(decode.made, given + 4)
+        self.assertEqual(given, len(plain))
+        loader.set_epoch(0)
+        self.assertEqual(loader.state(), start)
+        self.assertEqual(next(iter(loader)).ids.tolist(), rows(self.loader())[0])
+        del batches, loader, plain
+        gc.collect()
+        self.assertTrue(threads_end())
+
+    def test_what_decoding_raises(self):
+        decode = FirstBytes()
+        decode.fails_at = 3
+        loader = self.loader(decode=decode)
+        whole = rows(self.loader())
+        found = [loader.next().ids.tolist() for _ in range(2)]
+        with self.assertRaisesRegex(ValueError, "no picture"):
+            loader.next()
+        found += rows(loader)
+        self.assertEqual(found, whole[:2] + whole[3:])
+        loader.close()
+        self.assertTrue(threads_end())
 
     def test_close(self):
         loader = self.loader()

@@ -133,6 +133,7 @@ class Loader:
         else:
             if self._ahead is None or self._process != os.getpid():
                 self._process = os.getpid()
+                self._state = self.state()  # which the loader's own is soon ahead of
                 self._ahead = Ahead(_Decoding(self))
             batch = self._ahead.take()
         if batch is None:
