@@ -1,4 +1,3 @@
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include "base/text.h"
 #include "container/seal.h"
 #include "io/file.h"
+#include "pipeline/cpu_arena.h"
 #include "pipeline/pack_proof.h"
 
 namespace spk {
@@ -209,14 +209,12 @@ Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& spl
   std::mutex mutex;
   Status first_error;
   tbb::task_arena arena(static_cast<int>(options.jobs));
-  arena.execute([&] {
-    tbb::parallel_for(size_t{0}, entries.size(), [&](size_t i) {
-      if (compare.matches()[i] == UINT64_MAX) return;
-      Status status = compare.compare(entries[i], compare.matches()[i]);
-      if (status.ok()) return;
-      const std::lock_guard lock(mutex);
-      if (first_error.ok()) first_error = std::move(status);
-    });
+  for_each_in_arena(arena, entries.size(), [&](uint64_t i) {
+    if (compare.matches()[i] == UINT64_MAX) return;
+    Status status = compare.compare(entries[i], compare.matches()[i]);
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex);
+    if (first_error.ok()) first_error = std::move(status);
   });
   if (!first_error.ok()) return first_error;
   return compare.counts();

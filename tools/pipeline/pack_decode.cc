@@ -1,10 +1,10 @@
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
 
 #include <mutex>
 
 #include "base/text.h"
 #include "image/probe.h"
+#include "pipeline/cpu_arena.h"
 #include "pipeline/pack_proof.h"
 
 namespace spk {
@@ -94,13 +94,11 @@ Result<ProofCounts> decode_all(const Pack& pack, const std::string& split,
   std::mutex mutex;
   Status first_error;
   tbb::task_arena arena(static_cast<int>(options.jobs));
-  arena.execute([&] {
-    tbb::parallel_for(uint64_t{0}, pack.chunk_count(), [&](uint64_t number) {
-      Status status = decode.chunk(number);
-      if (status.ok()) return;
-      const std::lock_guard lock(mutex);
-      if (first_error.ok()) first_error = std::move(status);
-    });
+  for_each_in_arena(arena, pack.chunk_count(), [&](uint64_t number) {
+    Status status = decode.chunk(number);
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex);
+    if (first_error.ok()) first_error = std::move(status);
   });
   if (!first_error.ok()) return first_error;
   return decode.counts();

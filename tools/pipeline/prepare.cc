@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "image/probe.h"
+#include "pipeline/cpu_arena.h"
 
 namespace spk {
 
@@ -49,7 +50,7 @@ uint64_t Preparer::buffer_bytes(const SampleEntry& entry) {
 void Preparer::prepare(SampleGroup& group) const {
   group.status = read_group(group);
   if (!group.status.ok()) return;
-  arena_.execute([&] {
+  run_in_arena(arena_, [&] {
     for (PreparedSample& sample : group.samples) {
       if (!sample.in_memory) continue;
       group.status = check(sample);

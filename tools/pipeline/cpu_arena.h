@@ -1,0 +1,65 @@
+// CPU work in an arena of TBB's, on behalf of a thread that waits for it.
+#pragma once
+
+#include <tbb/parallel_for.h>
+#include <tbb/task_arena.h>
+
+#include <cstdint>
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace spk {
+
+// Tasks see what the caller did before, and the caller then sees what they did. A libtbb that is
+// not built for the thread sanitizer hides this order from it, so it is told here; elsewhere this
+// is nothing.
+class ArenaOrder {
+ public:
+#if defined(__SANITIZE_THREAD__)
+  void before_tasks() { __tsan_release(&before_); }
+  void task_begins() { __tsan_acquire(&before_); }
+  void task_ends() { __tsan_release(&after_); }
+  void after_tasks() { __tsan_acquire(&after_); }
+
+ private:
+  char before_ = 0;  // their addresses stand for the two hand-overs
+  char after_ = 0;
+#else
+  void before_tasks() {}
+  void task_begins() {}
+  void task_ends() {}
+  void after_tasks() {}
+#endif
+};
+
+// Runs `body` in the arena; where no slot is free, on another thread that has one.
+template <class Body>
+void run_in_arena(tbb::task_arena& arena, const Body& body) {
+  ArenaOrder order;
+  order.before_tasks();
+  arena.execute([&] {
+    order.task_begins();
+    body();
+    order.task_ends();
+  });
+  order.after_tasks();
+}
+
+// Runs body(0) ... body(count - 1) in the arena, side by side and in any order.
+template <class Body>
+void for_each_in_arena(tbb::task_arena& arena, uint64_t count, const Body& body) {
+  ArenaOrder order;
+  order.before_tasks();
+  arena.execute([&] {
+    tbb::parallel_for(uint64_t{0}, count, [&](uint64_t number) {
+      order.task_begins();
+      body(number);
+      order.task_ends();
+    });
+  });
+  order.after_tasks();
+}
+
+}  // namespace spk
