@@ -109,8 +109,8 @@ SPK_API int32_t spk_open(const char* path, const spk_open_options* options, spk_
 SPK_API void spk_close(spk_pack* pack) SPK_NOEXCEPT;
 
 /* The same, with the bytes of the pack's index.spki at hand, which are copied: one rank reads that
- * file and sends it to the others. The directory PATH is opened; nothing in it is looked at before a
- * sample is read. */
+ * file and sends it to the others. The directory PATH is opened; nothing in it is looked at before
+ * a sample is read. */
 SPK_API int32_t spk_open_index(const char* path, const void* index, uint64_t size,
                                const spk_open_options* options, spk_pack** out,
                                spk_error* err) SPK_NOEXCEPT;

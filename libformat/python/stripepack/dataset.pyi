@@ -4,8 +4,8 @@ from typing import Any, Literal, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Buffer
 
+Bytes = bytes | bytearray | memoryview
 Engine = Literal["auto", "pread", "pool", "uring", "mmap"]
 
 class Field:
@@ -26,7 +26,7 @@ class Dataset:
     classes: list[str]
     columns: Columns
     def __init__(self, path: str | PathLike[str], engine: Engine = "auto", threads: int = 0,
-                 check: bool = True, index: Buffer | None = None) -> None: ...
+                 check: bool = True, index: Bytes | None = None) -> None: ...
     @property
     def content_id(self) -> str: ...
     @property
@@ -53,4 +53,4 @@ class Dataset:
                 field: str | None = None) -> Iterator[tuple[int, bytes | None]]: ...
 
 def open(path: str | PathLike[str], engine: Engine = "auto", threads: int = 0, check: bool = True,
-         index: Buffer | None = None) -> Dataset: ...
+         index: Bytes | None = None) -> Dataset: ...
