@@ -160,7 +160,6 @@ Status Loader::choose_engine() {
   threads_ = options_.threads != 0 ? options_.threads
              : fs.network          ? kNetworkThreads
                                    : kLocalThreads;
-  if (maps) context_->populated = std::make_unique<std::atomic<bool>[]>(pack().chunk_count());
   const bool uring = engine == EngineChoice::kUring;
   if (uring) {
     // Many reads in flight for each thread, which then checks what they brought.

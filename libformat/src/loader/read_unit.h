@@ -32,9 +32,6 @@ struct UnitContext {
   std::vector<uint16_t> numeric_fields;  // likewise
   bool direct = false;
   bool check = true;
-  // By chunk: whether it was brought into this process's page tables before. Null where files are
-  // not mapped.
-  std::unique_ptr<std::atomic<bool>[]> populated;
   mutable std::atomic<uint64_t> live_batches{0};
   mutable std::atomic<uint64_t> reads{0};  // of files; what is mapped is not read
   mutable std::atomic<uint64_t> read_bytes{0};
@@ -96,7 +93,6 @@ class ReadUnit {
   explicit ReadUnit(std::shared_ptr<const UnitContext> context) : context_(std::move(context)) {}
 
   Status take_bytes();
-  void populate() const noexcept;
   Status after_read(Status read);
   Status place_and_check(Status read);
   Status place_whole();
@@ -113,8 +109,7 @@ class ReadUnit {
   uint32_t shard_ = 0;
   Extent extent_;  // in the shard's file
   bool is_whole_ = false;
-  uint64_t chunk_number_ = 0;  // where it is whole
-  ChunkLocation chunk_;        // likewise
+  ChunkLocation chunk_;  // where it is whole
   uint64_t first_sample_ = 0;
   uint64_t row_count_ = 0;
   std::vector<uint64_t> samples_;  // empty where they are consecutive
