@@ -81,7 +81,7 @@ int32_t spk_open(const char* path, const spk_open_options* options, spk_pack** o
     SPK_TRY(need(out, "out"));
     SPK_ASSIGN(const spk::OpenOptions wanted, open_options(options));
     SPK_ASSIGN(std::shared_ptr<spk::Pack> pack, spk::Pack::open(path, wanted));
-    *out = new spk_pack{std::move(pack)};
+    *out = std::make_unique<spk_pack>(spk_pack{std::move(pack)}).release();
     return {};
   });
 }
@@ -95,7 +95,7 @@ int32_t spk_open_index(const char* path, const void* index, uint64_t size,
     SPK_ASSIGN(const spk::OpenOptions wanted, open_options(options));
     const spk::ByteSpan bytes(static_cast<const uint8_t*>(index), size);
     SPK_ASSIGN(std::shared_ptr<spk::Pack> pack, spk::Pack::open_index(path, bytes, wanted));
-    *out = new spk_pack{std::move(pack)};
+    *out = std::make_unique<spk_pack>(spk_pack{std::move(pack)}).release();
     return {};
   });
 }
