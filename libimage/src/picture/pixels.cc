@@ -3,11 +3,74 @@
 #include <algorithm>
 #include <cstring>
 
+#include "picture/vector_target.h"
+
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace spk::picture {
+
+namespace {
+
+#if SPK_HAVE_AVX2_TARGET
+
+constexpr uint32_t kGroup = 16;  // pixels
+
+// Where byte `i` of 16 interleaved pixels comes from, for each of the three vectors that they fill
+// and each channel; bytes of other channels are 0x80, which gives zero.
+struct InterleaveMasks {
+  alignas(16) uint8_t bytes[3][3][16];
+};
+constexpr InterleaveMasks interleave_masks(bool backwards) {
+  InterleaveMasks masks = {};
+  for (uint32_t i = 0; i < 3 * kGroup; ++i) {
+    const uint32_t pixel = backwards ? kGroup - 1 - i / 3 : i / 3;
+    for (uint32_t channel = 0; channel < 3; ++channel) {
+      masks.bytes[i / kGroup][channel][i % kGroup] =
+          static_cast<uint8_t>(i % 3 == channel ? pixel : 0x80);
+    }
+  }
+  return masks;
+}
+constexpr InterleaveMasks kForwards = interleave_masks(false);
+constexpr InterleaveMasks kBackwards = interleave_masks(true);
+
+SPK_BEGIN_AVX2
+// As many pixels as whole groups have. `step` is 3, or -3 where they go down from `to`.
+uint32_t interleave_groups(const uint8_t* red, const uint8_t* green, const uint8_t* blue,
+                           uint32_t width, uint8_t* to, ptrdiff_t step) {
+  const InterleaveMasks& masks = step > 0 ? kForwards : kBackwards;
+  const auto load = [](const uint8_t* from) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  };
+  if (step < 0) to -= 3 * (kGroup - 1);  // the lowest of a group
+  uint32_t x = 0;
+  for (; x + kGroup <= width; x += kGroup, to += step * ptrdiff_t{kGroup}) {
+    const __m128i from[3] = {load(red + x), load(green + x), load(blue + x)};
+    for (uint32_t part = 0; part < 3; ++part) {
+      __m128i bytes = _mm_setzero_si128();
+      for (uint32_t channel = 0; channel < 3; ++channel) {
+        bytes =
+            _mm_or_si128(bytes, _mm_shuffle_epi8(from[channel], load(masks.bytes[part][channel])));
+      }
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + kGroup * part), bytes);
+    }
+  }
+  return x;
+}
+SPK_END_AVX2
+
+#else
+
+uint32_t interleave_groups(const uint8_t*, const uint8_t*, const uint8_t*, uint32_t, uint8_t*,
+                           ptrdiff_t) {
+  return 0;
+}
+
+#endif
+
+}  // namespace
 
 Canvas Canvas::make(uint8_t* out, uint32_t width, uint32_t height, const Turn& turn, bool planar) {
   const uint32_t shown_width = turn.transpose ? height : width;
@@ -36,18 +99,16 @@ void Canvas::write_planar(uint32_t y, const uint8_t* red, const uint8_t* green, 
     std::memcpy(to, red, width);
     std::memcpy(to + step_channel, green, width);
     std::memcpy(to + 2 * step_channel, blue, width);
-  } else if (step_x == 3 && step_channel == 1) {
-    for (uint32_t x = 0; x < width; ++x) {
-      to[3 * x] = red[x];
-      to[3 * x + 1] = green[x];
-      to[3 * x + 2] = blue[x];
-    }
-  } else {
-    for (uint32_t x = 0; x < width; ++x, to += step_x) {
-      to[0] = red[x];
-      to[step_channel] = green[x];
-      to[2 * step_channel] = blue[x];
-    }
+    return;
+  }
+  uint32_t x = 0;
+  if (step_channel == 1 && (step_x == 3 || step_x == -3) && have_avx2()) {
+    x = interleave_groups(red, green, blue, width, to, step_x);
+  }
+  for (to += static_cast<ptrdiff_t>(x) * step_x; x < width; ++x, to += step_x) {
+    to[0] = red[x];
+    to[step_channel] = green[x];
+    to[2 * step_channel] = blue[x];
   }
 }
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "base/checked.h"
 #include "picture/idct.h"
+#include "picture/vector_target.h"
 
 namespace spk::picture {
 namespace {
@@ -36,6 +38,30 @@ struct Component {
     waiting_count = 0;
   }
 };
+
+namespace any_machine {
+#include "picture/plain_blocks.h"
+}  // namespace any_machine
+
+#if SPK_HAVE_AVX2_TARGET
+SPK_BEGIN_AVX2
+namespace with_avx2 {
+#include "picture/plain_blocks.h"
+}  // namespace with_avx2
+SPK_END_AVX2
+#endif
+
+struct Functions {
+  decltype(&any_machine::skip_mcus) skip;
+  decltype(&any_machine::read_mcus) read;
+};
+
+Functions functions() {
+#if SPK_HAVE_AVX2_TARGET
+  if (have_avx2()) return {with_avx2::skip_mcus, with_avx2::read_mcus};
+#endif
+  return {any_machine::skip_mcus, any_machine::read_mcus};
+}
 
 class Decoder {
  public:
@@ -190,112 +216,22 @@ class Decoder {
   bool decode_interval(uint64_t first, uint64_t behind, uint64_t begin, uint64_t bits) {
     for (Component& component : components_) component.mean = 0;
     BitReader reader(scan_ + begin);
-    auto row = static_cast<uint32_t>(first / mcus_across_);
-    auto column = static_cast<uint32_t>(first % mcus_across_);
-    for (uint64_t mcu = first; mcu < behind; ++mcu) {
-      const bool needed = row >= top_ && column >= left_ && column < right_;
-      if (needed ? !read_mcu(reader, row, column, bits) : !skip_mcu(reader, bits)) return false;
-      if (++column == mcus_across_) {
-        column = 0;
-        ++row;
+    const std::span<Component> components(components_.data(), count_);
+    for (uint64_t mcu = first; mcu < behind;) {
+      const uint64_t needed = next_needed(mcu);
+      if (needed > mcu) {
+        const uint64_t run = std::min(needed, behind) - mcu;
+        if (!mcus_of_.skip(reader, components, run, bits)) return false;
+        mcu += run;
+        continue;
       }
+      const auto row = static_cast<uint32_t>(mcu / mcus_across_);
+      const auto column = static_cast<uint32_t>(mcu % mcus_across_);
+      const uint64_t run = std::min<uint64_t>(right_ - column, behind - mcu);
+      if (!mcus_of_.read(reader, components, row - top_, column - left_, run, bits)) return false;
+      mcu += run;
     }
-    return true;
-  }
-
-  bool skip_mcu(BitReader& reader, uint64_t bits) {
-    for (size_t i = 0; i < count_; ++i) {
-      Component& component = components_[i];
-      for (uint32_t block = component.across * component.down; block > 0; --block) {
-        if (!skip_block(reader, component) || reader.bits_read() > bits) return false;
-      }
-    }
-    return true;
-  }
-
-  bool read_mcu(BitReader& reader, uint32_t row, uint32_t column, uint64_t bits) {
-    for (size_t i = 0; i < count_; ++i) {
-      Component& component = components_[i];
-      const size_t stride = component.plane->stride;
-      for (uint32_t y = 0; y < component.down; ++y) {
-        uint8_t* out = component.plane->data +
-                       stride * 8 * (size_t{row - top_} * component.down + y) +
-                       size_t{8} * (column - left_) * component.across;
-        for (uint32_t x = 0; x < component.across; ++x, out += 8) {
-          if (!read_block(reader, component, {out, stride}) || reader.bits_read() > bits) {
-            return false;
-          }
-        }
-      }
-    }
-    return true;
-  }
-
-  // The reader goes through these by value and comes back, so that it stays in registers.
-
-  static bool read_mean(BitReader& reader, Component& component) {
-    reader.refill();
-    HuffmanTable::Token token = component.dc->look(reader);
-    if (token.is_none()) token = component.dc->look_long(reader.peek(32));
-    reader.drop(token.bits());
-    component.mean = static_cast<int16_t>(component.mean + token.value());
-    return !token.is_none();
-  }
-
-  static bool skip_block(BitReader& from, Component& component) {
-    BitReader reader = from;
-    if (!read_mean(reader, component)) return false;
-    const HuffmanTable& ac = *component.ac;
-    for (uint32_t k = 1; k < 64;) {
-      reader.refill_if_low();
-      HuffmanTable::Token token = ac.look_far(reader);
-      // At place 64 a block ends without saying so, and what says it belongs to the next. The usual
-      // case is an end that is said, before that place.
-      const uint32_t there = k + token.step();
-      if (there > 64 && (there >= HuffmanTable::kEnd + 64 || !token.ends_block())) {
-        token = ac.look(reader);
-        if (token.is_none()) token = ac.look_long(reader.peek(32));
-        if (token.is_none() || (k + token.step() > 64 && !token.ends_block())) return false;
-      }
-      reader.drop(token.bits());
-      k += token.step();
-    }
-    from = reader;
-    return true;
-  }
-
-  static bool read_block(BitReader& from, Component& component, const BlockPlace& place) {
-    BitReader reader = from;
-    if (!read_mean(reader, component)) return false;
-    const HuffmanTable& ac = *component.ac;
-    int16_t* const block = &component.waiting[64 * component.waiting_count];
-    // By pieces, for which compilers use vector stores; all at once would be a slow "rep stos".
-    for (size_t i = 0; i < 64; i += 16) std::memset(block + i, 0, 16 * sizeof *block);
-    block[0] = static_cast<int16_t>(component.mean);
-    bool only_mean = true;
-    for (uint32_t k = 1; k < 64;) {
-      reader.refill_if_low();
-      HuffmanTable::Token token = ac.look(reader);
-      if (k + token.step() > 64) {
-        if (token.is_none()) token = ac.look_long(reader.peek(32));
-        if (token.ends_block()) {
-          reader.drop(token.bits());
-          break;
-        }
-        if (token.is_none() || k + token.step() > 64) return false;
-      }
-      reader.drop(token.bits());
-      k += token.step();
-      block[kNatural[k - 1]] = static_cast<int16_t>(token.value());
-      only_mean = false;
-    }
-    from = reader;
-    if (only_mean) {
-      inverse_dct_mean(static_cast<int16_t>(component.mean * component.quant[0]), place);
-      return true;
-    }
-    component.places[component.waiting_count++] = place;
-    if (component.waiting_count == 2) component.transform();
+    for (Component& component : components) component.transform();
     return true;
   }
 
@@ -303,6 +239,7 @@ class Decoder {
   const JpegMarkers& markers_;
   const Window window_;
   PlainJpeg& tables_;
+  const Functions mcus_of_ = functions();
   size_t count_ = 0;
   std::array<Component, 3> components_{};
   uint32_t mcu_width_ = 8;

@@ -5,9 +5,10 @@
 #include <cstring>
 
 #include "base/checked.h"
+#include "picture/vector_target.h"
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace spk::picture {
@@ -95,9 +96,55 @@ namespace {
 
 #if defined(__SSE2__)
 
+// Two weights for the multiply-and-add of two rows.
+inline int weight_pair(const int16_t* weights) {
+  return static_cast<int>((static_cast<uint32_t>(weights[1]) << 16) |
+                          static_cast<uint16_t>(weights[0]));
+}
+
+#if SPK_HAVE_AVX2_TARGET
+SPK_BEGIN_AVX2
+// Groups of 32; both sides have slack.
+void blend_rows_avx2(const uint8_t* const* rows, const int16_t* weights, uint32_t taps,
+                     uint32_t width, int16_t* out) {
+  const __m256i zero = _mm256_setzero_si256();
+  const __m256i half = _mm256_set1_epi32(1 << (kDownShift - 1));
+  for (uint32_t x = 0; x < width; x += 32) {
+    __m256i sum0 = half;
+    __m256i sum1 = half;
+    __m256i sum2 = half;
+    __m256i sum3 = half;
+    for (uint32_t tap = 0; tap < taps; tap += 2) {
+      const uint8_t* next = rows[tap + 1 < taps ? tap + 1 : tap];
+      const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[tap] + x));
+      const __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(next + x));
+      const __m256i weight = _mm256_set1_epi32(weight_pair(weights + tap));
+      const __m256i low = _mm256_unpacklo_epi8(a, b);
+      const __m256i high = _mm256_unpackhi_epi8(a, b);
+      sum0 = _mm256_add_epi32(sum0, _mm256_madd_epi16(_mm256_unpacklo_epi8(low, zero), weight));
+      sum1 = _mm256_add_epi32(sum1, _mm256_madd_epi16(_mm256_unpackhi_epi8(low, zero), weight));
+      sum2 = _mm256_add_epi32(sum2, _mm256_madd_epi16(_mm256_unpacklo_epi8(high, zero), weight));
+      sum3 = _mm256_add_epi32(sum3, _mm256_madd_epi16(_mm256_unpackhi_epi8(high, zero), weight));
+    }
+    // Values 0 to 7 and 16 to 23; 8 to 15 and 24 to 31.
+    const __m256i first = _mm256_packs_epi32(_mm256_srai_epi32(sum0, kDownShift),
+                                             _mm256_srai_epi32(sum1, kDownShift));
+    const __m256i second = _mm256_packs_epi32(_mm256_srai_epi32(sum2, kDownShift),
+                                              _mm256_srai_epi32(sum3, kDownShift));
+    auto* to = reinterpret_cast<__m256i*>(out + x);
+    _mm256_storeu_si256(to, _mm256_permute2x128_si256(first, second, 0x20));
+    _mm256_storeu_si256(to + 1, _mm256_permute2x128_si256(first, second, 0x31));
+  }
+}
+SPK_END_AVX2
+#endif
+
 // Groups of 16; both sides have slack.
 void blend_rows(const uint8_t* const* rows, const int16_t* weights, uint32_t taps, uint32_t width,
                 int16_t* out) {
+#if SPK_HAVE_AVX2_TARGET
+  if (have_avx2()) return blend_rows_avx2(rows, weights, taps, width, out);
+#endif
   const __m128i zero = _mm_setzero_si128();
   const __m128i half = _mm_set1_epi32(1 << (kDownShift - 1));
   for (uint32_t x = 0; x < width; x += 16) {
@@ -107,8 +154,7 @@ void blend_rows(const uint8_t* const* rows, const int16_t* weights, uint32_t tap
       const uint8_t* next = rows[tap + 1 < taps ? tap + 1 : tap];
       const __m128i a = _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows[tap] + x));
       const __m128i b = _mm_loadu_si128(reinterpret_cast<const __m128i*>(next + x));
-      const __m128i weight = _mm_set1_epi32(static_cast<int>(
-          (static_cast<uint32_t>(weights[tap + 1]) << 16) | static_cast<uint16_t>(weights[tap])));
+      const __m128i weight = _mm_set1_epi32(weight_pair(weights + tap));
       const __m128i low = _mm_unpacklo_epi8(a, b);
       const __m128i high = _mm_unpackhi_epi8(a, b);
       sum[0] = _mm_add_epi32(sum[0], _mm_madd_epi16(_mm_unpacklo_epi8(low, zero), weight));
@@ -225,8 +271,8 @@ void Resampler::run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* o
   across_.make(across);
   down_.make(down);
   // Groups may reach behind the last pixel, with weights of zero; hence zeros that are never
-  // written over by more than the group of 16 in which the row ends.
-  row_.assign(size_t{plane.width} + 16 + across_.stride + kGroup, 0);
+  // written over by more than the group in which the row ends.
+  row_.assign(size_t{plane.width} + kPlaneSlack + across_.stride + kGroup, 0);
   rows_.resize(down_.stride);
   for (uint32_t i = 0; i < down.count; ++i) {
     for (uint32_t tap = 0; tap < down_.taps[i]; ++tap) {
