@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 #include "image/pictures.h"
 #include "layout/permutation.h"
+#include "support/sanitizers.h"
 
 namespace spk::test {
 namespace {
@@ -232,6 +233,7 @@ TEST(ImagePool, SeveralCallersShareIt) {
 }
 
 TEST(ImagePool, GoesOnInAChild) {
+  if (!kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
   const std::vector<std::string> pictures = some_pictures(12);
   const spk_image_ops ops = random_ops();
   spk_image_pool* pool = nullptr;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "support/sanitizers.h"
 #include "unit/loader_fixture.h"
 
 namespace spk::test {
@@ -255,6 +256,7 @@ TEST_F(LoaderTest, BatchesOutliveTheLoader) {
 }
 
 TEST_F(LoaderTest, AForkedChildMakesItsOwn) {
+  if (!test::kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
   const auto before = open(options());
   const auto begun = open(options());
   const auto due = rest(*open(options()));

@@ -12,6 +12,7 @@
 
 #include "base/text.h"
 #include "container/part_reader.h"
+#include "support/sanitizers.h"
 #include "support/test_pack.h"
 
 namespace spk {
@@ -365,17 +366,11 @@ TEST(Pack, ManyThreadsAtOnce) {
   }
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadsAfterForkWork = false;  // the thread sanitizer stops such a child
-#else
-constexpr bool kThreadsAfterForkWork = true;
-#endif
-
 TEST(Pack, WorksInAChildAfterFork) {
   const Made made(test::image_samples(200, 1000, 5000), image_options(3));
   for (const EngineChoice engine : kEngines) {
     const bool has_threads = engine == EngineChoice::kPool || engine == EngineChoice::kUring;
-    if (has_threads && !kThreadsAfterForkWork) continue;
+    if (has_threads && !test::kThreadsAfterForkWork) continue;
     const auto pack = open_pack(made.path, engine);
     ASSERT_NE(pack, nullptr);
     const auto read_all = [&] {

@@ -15,25 +15,12 @@
 #include <vector>
 
 #include "base/text.h"
+#include "support/sanitizers.h"
 
 namespace spk {
 namespace {
 
 constexpr uint64_t kFileBytes = 3'000'017;
-
-#if defined(__SANITIZE_THREAD__)
-constexpr bool kThreadsAfterForkWork = false;  // the thread sanitizer stops such a child
-#else
-constexpr bool kThreadsAfterForkWork = true;
-#endif
-
-// A child forked while another thread allocates waits for ever for the lock of the address
-// sanitizer's allocator, which, unlike the C library's, does not take it around fork.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kAllocatingAfterForkWorks = false;
-#else
-constexpr bool kAllocatingAfterForkWorks = true;
-#endif
 
 // One random file for all tests here; deleted at once, only its descriptor stays.
 class ReadEngineTest : public testing::TestWithParam<EngineKind> {
@@ -173,7 +160,7 @@ TEST_P(ReadEngineTest, MakesNoThreadBeforeTheFirstRead) {
 }
 
 TEST_P(ReadEngineTest, WorksInAChildAfterFork) {
-  if (!kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
+  if (!test::kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
   ASSERT_TRUE(reads_right(*engine_, 5, 300));
   EXPECT_TRUE(in_child([&] { return reads_right(*engine_, 6, 300); }));
   // In a grandchild, and destroyed in a child.
@@ -193,8 +180,8 @@ TEST_P(ReadEngineTest, WorksInAChildAfterFork) {
 }
 
 TEST_P(ReadEngineTest, WorksInChildrenForkedWhileOthersRead) {
-  if (!kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
-  if (!kAllocatingAfterForkWorks) GTEST_SKIP() << "not with the address sanitizer";
+  if (!test::kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
+  if (!test::kForkBesideAllocationsWorks) GTEST_SKIP() << "not with the address sanitizer";
   std::atomic<bool> stop{false};
   std::atomic<bool> right{true};
   std::vector<std::thread> readers;
