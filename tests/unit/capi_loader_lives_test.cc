@@ -195,7 +195,7 @@ TEST_F(CApiLoader, APackThatIsReplacedIsReadToItsEnd) {
   for (const uint32_t engine : {SPK_ENGINE_POOL, SPK_ENGINE_URING, SPK_ENGINE_MMAP}) {
     auto wanted = options();
     wanted.engine = engine;
-    wanted.memory_bytes = 9 * 65536;  // so that most is read after the exchange
+    wanted.memory_bytes = 14 * 65536;  // so that most is read after the exchange
     const LoaderPtr loader = open(wanted);
     EXPECT_EQ(checked(next(loader.get()).get()).size(), 8u);
     const std::string aside = str_cat(path_, ".old", engine);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/text.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
@@ -398,6 +399,18 @@ TEST_F(IoTest, WholeFileIsBounded) {
   EXPECT_EQ(large.status().code(), Code::kDamaged);
   EXPECT_EQ(large.status().message(), "file of 10 bytes, at most 9 expected");
   EXPECT_NE(unique_token(), unique_token());
+}
+
+TEST_F(IoTest, MappingTellsWhatIsInMemory) {
+  const std::string bytes(5 * page_bytes() + 100, 'x');
+  const File file = make("file", bytes);
+  const auto mapping = Mapping::open(file, bytes.size());
+  ASSERT_TRUE(mapping.ok());
+  mapping->populate(0, bytes.size());
+  EXPECT_TRUE(mapping->is_resident(0, bytes.size()));
+  EXPECT_TRUE(mapping->is_resident(page_bytes() + 7, 3 * page_bytes()));
+  EXPECT_TRUE(mapping->is_resident(5 * page_bytes(), UINT64_MAX));  // up to the end
+  EXPECT_FALSE(mapping->is_resident(bytes.size(), 1));
 }
 
 TEST_F(IoTest, MappingChecksTheSize) {

@@ -18,6 +18,9 @@ class AlignedBuffer {
   AlignedBuffer() noexcept = default;
   // At least `size` bytes, aligned to the page; kNoMemory where the allocator refuses.
   static Result<AlignedBuffer> allocate(uint64_t size);
+  // The same for large buffers that are used again and again: of huge pages, where the system gives
+  // them.
+  static Result<AlignedBuffer> allocate_huge(uint64_t size);
   AlignedBuffer(AlignedBuffer&& other) noexcept { swap(other); }
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
     AlignedBuffer taken(std::move(other));
@@ -35,6 +38,7 @@ class AlignedBuffer {
   ByteSpan span() const noexcept { return {data_, size_}; }
 
  private:
+  static Result<AlignedBuffer> allocate_aligned(uint64_t size, size_t alignment);
   void swap(AlignedBuffer& other) noexcept {
     std::swap(data_, other.data_);
     std::swap(size_, other.size_);

@@ -1,6 +1,7 @@
 #include "io/mapping.h"
 
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,11 +18,14 @@ Mapping::~Mapping() {
 }
 
 Mapping::Mapping(Mapping&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)),
+      residency_known_(other.residency_known_) {}
 
 Mapping& Mapping::operator=(Mapping&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(size_, other.size_);
+  std::swap(residency_known_, other.residency_known_);
   return *this;
 }
 
@@ -48,7 +52,9 @@ Result<Mapping> Mapping::open(const File& file, uint64_t expected_bytes) {
     }
     return io_error(errno, "cannot map", file.path());
   }
-  return Mapping(static_cast<const uint8_t*>(data), static_cast<size_t>(size_bytes));
+  struct stat facts = {};
+  const bool is_owner = ::fstat(file.fd(), &facts) == 0 && facts.st_uid == ::geteuid();
+  return Mapping(static_cast<const uint8_t*>(data), static_cast<size_t>(size_bytes), is_owner);
 }
 
 void Mapping::advise_random() const noexcept {
@@ -73,6 +79,23 @@ void Mapping::advise_will_need(uint64_t offset, uint64_t size_bytes) const noexc
 void Mapping::populate(uint64_t offset, uint64_t size_bytes) const noexcept {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers do not know
   if (advise(offset, size_bytes, kPopulateRead) != 0) advise_will_need(offset, size_bytes);
+}
+
+bool Mapping::is_resident(uint64_t offset, uint64_t size_bytes) const noexcept {
+  if (!residency_known_ || offset >= size_) return false;
+  constexpr uint64_t kPagesAtOnce = 1024;
+  unsigned char pages[kPagesAtOnce];
+  const uint64_t page = page_bytes();
+  const uint64_t end = offset + std::min<uint64_t>(size_bytes, size_ - offset);
+  for (uint64_t at = offset / page * page; at < end; at += kPagesAtOnce * page) {
+    const uint64_t bytes = std::min(end - at, kPagesAtOnce * page);
+    void* const start = const_cast<uint8_t*>(data_) + at;
+    if (::mincore(start, static_cast<size_t>(bytes), pages) != 0) return false;
+    for (uint64_t i = 0; i * page < bytes; ++i) {
+      if ((pages[i] & 1) == 0) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace spk

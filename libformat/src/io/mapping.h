@@ -34,13 +34,18 @@ class Mapping {
   // Brings the pages into memory and into this process's page tables before it returns, where the
   // kernel can (Linux 5.14); otherwise as advise_will_need().
   void populate(uint64_t offset, uint64_t size_bytes) const noexcept;
+  // Whether all of these pages are in memory. Quick; false where the kernel does not tell the truth
+  // (it does so only to the owner of the file).
+  bool is_resident(uint64_t offset, uint64_t size_bytes) const noexcept;
 
  private:
-  Mapping(const uint8_t* data, size_t size) noexcept : data_(data), size_(size) {}
+  Mapping(const uint8_t* data, size_t size, bool residency_known) noexcept
+      : data_(data), size_(size), residency_known_(residency_known) {}
   int advise(uint64_t offset, uint64_t size_bytes, int advice) const noexcept;
 
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  bool residency_known_ = false;
 };
 
 }  // namespace spk

@@ -160,6 +160,7 @@ Status Loader::choose_engine() {
   threads_ = options_.threads != 0 ? options_.threads
              : fs.network          ? kNetworkThreads
                                    : kLocalThreads;
+  if (maps) context_->populated = std::make_unique<std::atomic<bool>[]>(pack().chunk_count());
   const bool uring = engine == EngineChoice::kUring;
   if (uring) {
     // Many reads in flight for each thread, which then checks what they brought.
@@ -176,6 +177,7 @@ Status Loader::size_ring() {
   const OrderSettings& order = state_.order;
   const uint64_t unit = buffer_class_bytes(largest_unit_bytes_);
   uint64_t need = 2 * unit;
+  uint64_t held = 0;  // by a batch that is given back only after the next one was asked for
   if (order.kind == OrderKind::kShuffled) {
     const uint64_t lanes = rules_.own_lanes()
                                ? order.lanes / rules_.world
@@ -186,8 +188,9 @@ Status Loader::size_ring() {
     // one step, and samples of both windows are in one batch.
     const bool within_row = order.lanes % rules_.step_samples() == 0;
     const uint64_t more = within_row ? 1 : std::max<uint64_t>(std::min(open, rules_.batch), 1);
-    const uint64_t chunk = pack().identity().chunk_bytes();
-    need = std::max(need, (open + more - 1) * chunk + unit);
+    context_->slot_bytes = std::min<uint64_t>(pack().identity().chunk_bytes(), unit);
+    need = std::max(need, (open + more - 1) * context_->slot_bytes + unit);
+    held = std::min(open, rules_.batch) * context_->slot_bytes;
   }
   if (options_.memory_bytes != 0 && options_.memory_bytes < need) {
     return invalid_argument(str_cat("a memory limit of ", format_size(options_.memory_bytes),
@@ -197,8 +200,9 @@ Status Loader::size_ring() {
         .at_path(pack().path())
         .with_hint("allow more memory, or use fewer lanes or a smaller window");
   }
-  const uint64_t limit = options_.memory_bytes != 0 ? options_.memory_bytes
-                                                    : std::max(need + 2 * unit, kUsualRingBytes);
+  const uint64_t limit = options_.memory_bytes != 0
+                             ? options_.memory_bytes
+                             : std::max(need + held + 2 * unit, kUsualRingBytes);
   context_->ring = std::make_shared<Ring>(limit);
   return {};
 }
@@ -286,7 +290,10 @@ Result<std::shared_ptr<const Batch>> Loader::next() {
   while (batch == nullptr) {
     if (planned_.empty()) {
       if (planner_->at_end()) return std::shared_ptr<const Batch>();
-      return explain_no_room();
+      // A thread may not have let go yet of what it has loaded.
+      pool_->settle();
+      SPK_TRY(plan_ahead());
+      if (planned_.empty()) return explain_no_room();
     }
     PlannedStep& step = planned_.front();
     SPK_TRY(wait_for(step));

@@ -33,6 +33,7 @@ Result<std::shared_ptr<ReadUnit>> ReadUnit::whole(std::shared_ptr<const UnitCont
   std::shared_ptr<ReadUnit> unit(new ReadUnit(std::move(context)));
   SPK_ASSIGN(unit->chunk_, unit->context_->pack->chunk(chunk));
   unit->is_whole_ = true;
+  unit->chunk_number_ = chunk;
   unit->shard_ = unit->chunk_.shard;
   unit->extent_ = {unit->chunk_.offset, unit->chunk_.read_bytes};
   unit->first_sample_ = unit->chunk_.first_sample;
@@ -115,13 +116,26 @@ Status ReadUnit::take_bytes() {
     if (!range_fits(extent_.offset, extent_.bytes, file.size())) {
       return damaged("the index places a chunk behind the end of its shard");
     }
-    pin_->mapping.populate(extent_.offset, extent_.bytes);
+    populate();
     bytes_ = file.subspan(extent_.offset, extent_.bytes);
     return {};
   }
   SPK_ASSIGN(const MutableByteSpan memory, share_.buffer());
   memory_ = memory.first(extent_.bytes);
   return {};
+}
+
+// In a thread of the pool, so that nobody else waits for the pages. Walking through pages that are
+// there already costs a good part of what reading them does: in later epochs, only where some were
+// taken away meanwhile.
+void ReadUnit::populate() const noexcept {
+  const Mapping& mapping = pin_->mapping;
+  if (is_whole_ && context_->populated != nullptr &&
+      context_->populated[chunk_number_].exchange(true, std::memory_order_relaxed) &&
+      mapping.is_resident(extent_.offset, extent_.bytes)) {
+    return;
+  }
+  mapping.populate(extent_.offset, extent_.bytes);
 }
 
 Status ReadUnit::after_read(Status read) {

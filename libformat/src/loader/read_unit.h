@@ -5,6 +5,7 @@
 // memory lives as long as any of them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -32,6 +33,12 @@ struct UnitContext {
   std::vector<uint16_t> numeric_fields;  // likewise
   bool direct = false;
   bool check = true;
+  // What a unit takes in the ring at least: where most are whole chunks, parts of chunks take as
+  // much, so that every buffer fits every unit and none is made anew.
+  uint64_t slot_bytes = 0;
+  // By chunk: whether it was brought into this process's page tables before. Null where files are
+  // not mapped.
+  std::unique_ptr<std::atomic<bool>[]> populated;
   mutable std::atomic<uint64_t> live_batches{0};
   mutable std::atomic<uint64_t> reads{0};  // of files; what is mapped is not read
   mutable std::atomic<uint64_t> read_bytes{0};
@@ -55,7 +62,9 @@ class ReadUnit {
   ReadUnit& operator=(const ReadUnit&) = delete;
 
   // What it takes in the ring.
-  uint64_t ring_bytes() const noexcept { return buffer_class_bytes(extent_.bytes); }
+  uint64_t ring_bytes() const noexcept {
+    return std::max(buffer_class_bytes(extent_.bytes), context_->slot_bytes);
+  }
   uint64_t row_count() const noexcept { return row_count_; }
   uint64_t sample(uint64_t row) const noexcept {
     return samples_.empty() ? first_sample_ + row : samples_[row];
@@ -93,6 +102,7 @@ class ReadUnit {
   explicit ReadUnit(std::shared_ptr<const UnitContext> context) : context_(std::move(context)) {}
 
   Status take_bytes();
+  void populate() const noexcept;
   Status after_read(Status read);
   Status place_and_check(Status read);
   Status place_whole();
@@ -109,7 +119,8 @@ class ReadUnit {
   uint32_t shard_ = 0;
   Extent extent_;  // in the shard's file
   bool is_whole_ = false;
-  ChunkLocation chunk_;  // where it is whole
+  uint64_t chunk_number_ = 0;  // where it is whole
+  ChunkLocation chunk_;        // likewise
   uint64_t first_sample_ = 0;
   uint64_t row_count_ = 0;
   std::vector<uint64_t> samples_;  // empty where they are consecutive

@@ -51,7 +51,7 @@ Result<AlignedBuffer> Ring::take(uint64_t bytes) {
     peak_bytes_ = std::max(peak_bytes_, allocated_bytes_);
   }
   dropped.clear();
-  auto buffer = AlignedBuffer::allocate(bytes);
+  auto buffer = AlignedBuffer::allocate_huge(bytes);
   if (!buffer.ok()) {
     const std::lock_guard lock(mutex_);
     allocated_bytes_ -= bytes;

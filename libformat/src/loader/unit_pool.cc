@@ -62,6 +62,12 @@ uint64_t UnitPool::wait(const ReadUnit& unit) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
 }
 
+void UnitPool::settle() {
+  std::unique_lock lock(mutex_);
+  if (threads_.empty()) return;
+  units_dropped_.wait(lock, [this] { return queue_.empty() && holding_threads_ == 0; });
+}
+
 void UnitPool::clear() {
   std::deque<std::shared_ptr<ReadUnit>> dropped;
   std::unique_lock lock(mutex_);
@@ -96,6 +102,7 @@ void UnitPool::work() {
     for (; !queue_.empty() && units.size() < at_once_; queue_.pop_front()) {
       units.push_back(std::move(queue_.front()));
     }
+    ++holding_threads_;
     lock.unlock();
     load_units(units);
     lock.lock();
@@ -106,6 +113,7 @@ void UnitPool::work() {
     lock.unlock();
     units.clear();
     lock.lock();
+    if (--holding_threads_ == 0) units_dropped_.notify_all();
   }
 }
 

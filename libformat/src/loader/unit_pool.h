@@ -32,6 +32,8 @@ class UnitPool {
   void submit(std::shared_ptr<ReadUnit> unit);
   // Until UNIT, which was submitted, is loaded. Returns how long that took, in nanoseconds.
   uint64_t wait(const ReadUnit& unit);
+  // Until all that was submitted is loaded and no thread holds on to a unit.
+  void settle();
   // Drops what has not begun, and waits for the rest.
   void clear();
 
@@ -46,9 +48,11 @@ class UnitPool {
   std::mutex mutex_;  // guards what follows
   std::condition_variable work_waits_;
   std::condition_variable unit_done_;
+  std::condition_variable units_dropped_;
   std::deque<std::shared_ptr<ReadUnit>> queue_;
   std::unordered_set<const ReadUnit*> unfinished_;  // in the queue or being loaded
   uint32_t idle_threads_ = 0;
+  uint32_t holding_threads_ = 0;  // that own units
   bool stop_ = false;
   std::vector<std::thread> threads_;
 };
