@@ -60,7 +60,8 @@ TEST(ImagePlan, RandomCropsKeepTheirRanges) {
     log_ratio += std::log(width / height);
   }
   EXPECT_NEAR(flips / kCount, 0.5, 0.015);
-  // What torchvision comes to: less than 0.54, for large parts of uneven sides do not fit and are drawn again.
+  // What torchvision comes to: less than 0.54, for large parts of uneven sides do not fit and are
+  // drawn again.
   EXPECT_NEAR(area / kCount, 0.481, 0.01);
   EXPECT_NEAR(log_ratio / kCount, 0, 0.01);
 }
