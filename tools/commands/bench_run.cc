@@ -91,7 +91,7 @@ class BenchRun::Together {
   Status status_;
 };
 
-Result<std::unique_ptr<BenchRun>> BenchRun::open(std::shared_ptr<const Pack> pack,
+Result<std::unique_ptr<BenchRun>> BenchRun::open(const std::shared_ptr<const Pack>& pack,
                                                  const BenchSettings& settings) {
   std::unique_ptr<BenchRun> run(new BenchRun());
   run->settings_ = settings;

@@ -45,7 +45,7 @@ struct BenchEpoch {
 
 class BenchRun {
  public:
-  static Result<std::unique_ptr<BenchRun>> open(std::shared_ptr<const Pack> pack,
+  static Result<std::unique_ptr<BenchRun>> open(const std::shared_ptr<const Pack>& pack,
                                                 const BenchSettings& settings);
   // Where a rank cannot read, the others stop after the step. kCancelled as usual.
   Result<BenchEpoch> run_epoch(uint64_t epoch, Progress& progress);

@@ -40,7 +40,7 @@ Result<std::unique_ptr<Loader>> Loader::open(std::shared_ptr<const Pack> pack,
   state.content_id = pack->content_id();
   state.map_digest = target_map_digest(options.targets);
   state.order = resolve_order(options);
-  return make(std::move(pack), options, std::move(state));
+  return make(std::move(pack), options, state);
 }
 
 Result<std::unique_ptr<Loader>> Loader::resume(std::shared_ptr<const Pack> pack,
@@ -69,10 +69,11 @@ Result<std::unique_ptr<Loader>> Loader::resume(std::shared_ptr<const Pack> pack,
 }
 
 Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
-                                             const LoaderOptions& options, LoaderState state) {
+                                             const LoaderOptions& options,
+                                             const LoaderState& state) {
   std::unique_ptr<Loader> loader(new Loader());
   loader->options_ = options;
-  loader->state_ = std::move(state);
+  loader->state_ = state;
   loader->context_ = std::make_shared<UnitContext>();
   loader->context_->pack = std::move(pack);
   loader->context_->check = options.check_checksums;

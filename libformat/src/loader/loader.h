@@ -96,7 +96,8 @@ class Loader {
  private:
   Loader() = default;
   static Result<std::unique_ptr<Loader>> make(std::shared_ptr<const Pack> pack,
-                                              const LoaderOptions& options, LoaderState state);
+                                              const LoaderOptions& options,
+                                              const LoaderState& state);
   Status find_units();
   Status choose_fields();
   Status choose_engine();
