@@ -84,11 +84,53 @@ class Install(unittest.TestCase):
     def test_public_headers_only(self):
         headers = sorted(path.name for path in (self.prefix / "include").rglob("*")
                          if path.is_file())
-        self.assertEqual(headers, ["stripepack.h", "stripepack.hpp"])
+        self.assertEqual(headers, ["image.h"] * self.has_images + ["stripepack.h", "stripepack.hpp"])
 
     def test_program_runs_from_the_prefix(self):
         said = run(self.prefix / "bin/stripepack", "--version", env={"LD_LIBRARY_PATH": ""})
         self.assertIn("0.1.0", said)
+
+    @property
+    def has_images(self):
+        """Whether the picture library was built."""
+        return (self.lib / "libstripepack-image.so").exists()
+
+    def test_picture_library_is_apart(self):
+        if not self.has_images:
+            self.skipTest("no libjpeg")
+        library = self.lib / "libstripepack-image.so"
+        said = run("nm", "-D", "--defined-only", library)
+        symbols = [line.split()[1:] for line in said.splitlines()]
+        self.assertGreater(len([name for kind, name in symbols if kind == "T"]), 5)
+        self.assertEqual([name for kind, name in symbols if not name.startswith("spk_image_") and
+                          (kind, name) != ("A", "STRIPEPACK_IMAGE_0")], [])
+        self.assertNotIn("libstripepack.so", run("readelf", "-d", library))
+
+    def test_picture_library_by_find_package(self):
+        if not self.has_images:
+            self.skipTest("no libjpeg")
+        folder = self.work / "find_image"
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(IMAGE_PROJECT)
+        (folder / "consumer.c").write_text(IMAGE_CONSUMER)
+        run("cmake", "-S", folder, "-B", folder / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", folder / "build")
+        self.assertEqual(run(folder / "build/consumer"), "not_this_format 2\n")
+
+    def test_picture_library_by_pkg_config(self):
+        if not self.has_images or not shutil.which("pkg-config"):
+            self.skipTest("no libjpeg, or no pkg-config")
+        plain = self.work.parent / "plain-image"
+        plain.symlink_to(self.prefix)
+        folder = self.work / "pkg_config_image"
+        folder.mkdir()
+        (folder / "consumer.c").write_text(IMAGE_CONSUMER)
+        env = {"PKG_CONFIG_PATH": str(plain / self.lib.relative_to(self.prefix) / "pkgconfig")}
+        flags = run("pkg-config", "--cflags", "--libs", "stripepack-image", env=env).split()
+        program = folder / "consumer"
+        run("cc", "-std=c11", *WARNINGS, folder / "consumer.c", "-o", program, *flags,
+            f"-Wl,-rpath,{self.lib}")
+        self.assertEqual(run(program), "not_this_format 2\n")
 
     def check_consumer(self, program):
         self.assertEqual(run(program, self.pack), f"3 samples, {self.bytes} bytes\n")
@@ -202,6 +244,31 @@ int main(int, char** argv) {
   std::uint64_t bytes = 0;
   for (std::uint64_t i = 0; i < pack.size(); ++i) bytes += pack.read(image, i).size();
   std::cout << pack.size() << " samples, " << bytes << " bytes\n";
+}
+"""
+IMAGE_PROJECT = """cmake_minimum_required(VERSION 3.16)
+project(consumer C)
+find_package(stripepack 0.1 REQUIRED COMPONENTS image)
+add_executable(consumer consumer.c)
+target_compile_options(consumer PRIVATE -Wall -Wextra -Wpedantic -Werror)
+target_link_libraries(consumer PRIVATE stripepack::image)
+set_target_properties(consumer PROPERTIES C_STANDARD 11 C_EXTENSIONS OFF)
+"""
+IMAGE_CONSUMER = r"""
+#include <stdio.h>
+#include <stripepack/image.h>
+
+int main(void) {
+  uint8_t pixels[12];
+  spk_image_ops ops = {.struct_size = sizeof ops, .kind = SPK_IMAGE_RESIZE, .width = 2, .height = 2};
+  spk_image_item item = {.data = "no picture", .size = 10, .out = pixels, .capacity = 12};
+  spk_image_pool* pool = NULL;
+  if (spk_image_pool_open(2, &pool, NULL) != SPK_OK) return 1;
+  if (spk_image_decode_many(pool, &item, 1, &ops, NULL) != SPK_PARTIAL) return 2;
+  printf("%s %u\n", item.code == SPK_NOT_THIS_FORMAT ? "not_this_format" : "?",
+         spk_image_pool_threads(pool));
+  spk_image_pool_close(pool);
+  return 0;
 }
 """
 PYTHON_CONSUMER = r"""

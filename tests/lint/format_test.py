@@ -11,7 +11,7 @@ CLANG_FORMAT = shutil.which("clang-format")
 
 
 def formatted_files():
-    for folder in ("libformat", "tools", "tests", "samples"):
+    for folder in ("libformat", "libimage", "tools", "tests", "samples"):
         for path in sorted((SOURCE / folder).rglob("*")):
             if path.suffix in {".h", ".hpp", ".c", ".cc"}:
                 yield str(path)

@@ -3,7 +3,8 @@
 Layers, lowest first: base, format, layout, io, container, loader, capi; the tools above all. A file
 includes its own layer or a lower one, by folder path. Besides: format and layout do no I/O and own
 no threads; the library links no tool's libraries, never prints, exits or reads the environment;
-only capi has extern "C"; only layout rounds and pads; no file outgrows 500 lines.
+only capi has extern "C"; only layout rounds and pads; no file outgrows 500 lines. The picture library
+stands beside: it includes its own folder and of libformat only what is named here.
 """
 import os
 import pathlib
@@ -14,6 +15,8 @@ import unittest
 SOURCE = pathlib.Path(os.environ.get("STRIPEPACK_SOURCE", pathlib.Path(__file__).parents[2]))
 LAYERS = ["base", "format", "layout", "io", "container", "loader", "capi"]
 TOOL_FOLDERS = ["commands", "sources", "sinks", "image", "pipeline", "ui"]
+# What libimage takes from libformat, besides base/.
+FOR_PICTURES = {"capi/report.h", "io/per_process.h", "layout/permutation.h", "stripepack/image.h"}
 MAX_LINES = 500
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
@@ -101,7 +104,12 @@ def check_includes(root):
                     found.append(f'{name}:{number}: include "{quoted}" by its folder')
                 elif folder not in LAYERS + TOOL_FOLDERS + ["stripepack"]:
                     found.append(f"{name}:{number}: {folder}/ is neither a layer nor a tools folder")
-    for path in sources(root, "libformat/include"):
+    for path in sources(root, "libimage/src"):
+        for number, quoted, _ in included(path.read_text()):
+            if quoted and not quoted.startswith(("picture/", "base/")) and \
+                    quoted not in FOR_PICTURES:
+                found.append(f"{path.relative_to(root)}:{number}: libimage must not include {quoted}")
+    for path in [*sources(root, "libformat/include"), *sources(root, "libimage/include")]:
         for number, quoted, _ in included(path.read_text()):
             if quoted and not quoted.startswith("stripepack/"):
                 found.append(f"{path.relative_to(root)}:{number}: a public header must not include "
@@ -112,9 +120,10 @@ def check_includes(root):
 def check_words(root):
     """Rules about what the code says, as 'file:line: what is wrong'."""
     found = []
-    for path in [*sources(root, "libformat/src"), *sources(root, "tools")]:
+    for path in [*sources(root, "libformat/src"), *sources(root, "libimage/src"),
+                 *sources(root, "tools")]:
         name = path.relative_to(root)
-        in_library = name.parts[0] == "libformat"
+        in_library = name.parts[0] in ("libformat", "libimage")
         layer = name.parts[2] if in_library else None
         text = path.read_text()
         for number, line in enumerate(code_only(text).splitlines(), 1):
@@ -131,7 +140,7 @@ def check_words(root):
 
 def check_lengths(root):
     found = []
-    for folder in ("libformat", "tools", "tests", "samples"):
+    for folder in ("libformat", "libimage", "tools", "tests", "samples"):
         for path in [*sources(root, folder), *sorted((root / folder).rglob("*.py"))]:
             lines = path.read_text().count("\n")
             name = path.relative_to(root)
@@ -193,6 +202,11 @@ class TheRulesBite(unittest.TestCase):
         self.check({"libformat/include/stripepack/x.h": '#include "base/status.h"\n'},
                    ["libformat/include/stripepack/x.h:1: a public header must not include "
                     '"base/status.h"'])
+
+    def test_pictures_from_inner_parts(self):
+        self.check({"libimage/src/picture/x.cc": '#include "picture/y.h"\n#include "io/file.h"\n'
+                                                 '#include <jpeglib.h>\n'},
+                   ["libimage/src/picture/x.cc:2: libimage must not include io/file.h"])
 
     def test_extern_c(self):
         self.check({"libformat/src/io/x.cc": '// extern "C" in a comment is fine\nextern "C" {\n',

@@ -14,7 +14,7 @@ if ! command -v clang-tidy >/dev/null; then
 fi
 # The files of the library and the tools, each once.
 files=$(sed -n 's/^ *"file": "\(.*\)",*$/\1/p' "$build/compile_commands.json" | sort -u |
-  grep -E '/(libformat/(src|python)|tools)/')
+  grep -E '/(libformat/(src|python)|libimage/src|tools)/')
 echo "lint: clang-tidy over $(printf '%s\n' "$files" | wc -l) files"
 printf '%s\n' "$files" | xargs -d '\n' -n 1 -P "$jobs" clang-tidy -p "$build" --quiet 2>/dev/null
 echo "lint: no warnings"

@@ -82,8 +82,8 @@ HuffmanTable::Token HuffmanTable::look_long(uint32_t next) const noexcept {
     for (length = kPeekBits + 1; word >= beyond_[length - 1]; ++length) {
       if (length == 16) return {};
     }
-    const auto code = static_cast<int32_t>(word >> (16 - length));
-    symbol = made_from_.symbols[static_cast<size_t>(code + offset_[length - 1])];
+    const int32_t place = static_cast<int32_t>(word >> (16 - length)) + offset_[length - 1];
+    symbol = made_from_.symbols[static_cast<size_t>(place)];
   }
   const uint32_t size = symbol & 15;
   const uint32_t behind = next << length;  // length + size is at most 31

@@ -21,17 +21,17 @@ constexpr uint8_t kNatural[64] = {0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25
                                   58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63};
 
 struct Component {
-  uint32_t across = 1;  // blocks of an MCU
-  uint32_t down = 1;
-  const HuffmanTable* dc = nullptr;
-  const HuffmanTable* ac = nullptr;
-  Plane* plane = nullptr;
-  int32_t mean = 0;  // of the block before
   // Blocks wait for a second one, for two are transformed at once.
   alignas(32) std::array<int16_t, 128> waiting{};
   alignas(32) std::array<int16_t, 64> quant{};
   std::array<BlockPlace, 2> places{};
   size_t waiting_count = 0;
+  const HuffmanTable* dc = nullptr;
+  const HuffmanTable* ac = nullptr;
+  Plane* plane = nullptr;
+  uint32_t across = 1;  // blocks of an MCU
+  uint32_t down = 1;
+  int32_t mean = 0;  // of the block before
 
   void transform() {
     if (waiting_count > 0) inverse_dct(waiting.data(), quant.data(), waiting_count, places.data());
@@ -235,13 +235,13 @@ class Decoder {
     return true;
   }
 
+  std::array<Component, 3> components_{};  // first, for they are aligned
   ByteSpan data_;
   const JpegMarkers& markers_;
   const Window window_;
   PlainJpeg& tables_;
   const Functions mcus_of_ = functions();
   size_t count_ = 0;
-  std::array<Component, 3> components_{};
   uint32_t mcu_width_ = 8;
   uint32_t mcu_height_ = 8;
   uint32_t mcus_across_ = 0;
