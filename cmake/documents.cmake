@@ -8,5 +8,8 @@ if(TARGET stripepack)
     FILES_MATCHING PATTERN "*.md")
 endif()
 install(FILES samples/CMakeLists.txt samples/train.c samples/train.cc samples/train.py
+  samples/train_loader.c samples/train_loader.cc
   samples/torch_ddp.py samples/torchvision_style.py
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples COMPONENT development)
+install(FILES samples/mpi/train_mpi.c
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples/mpi COMPONENT development)

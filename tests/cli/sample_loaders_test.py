@@ -1,0 +1,97 @@
+"""The samples that load batches, in C, C++ and with MPI: every picture once an epoch, with any number of
+ranks, also where a run stops in the midst of an epoch and goes on."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import pictures  # noqa: E402
+from packing import BUILD, PackTest, main  # noqa: E402
+
+PICTURES = {"cat": 41, "dog": 30}
+EPOCHS = 2
+
+
+def program(test, name):
+    path = os.path.join(BUILD, "samples", name)
+    if not os.path.exists(path):
+        test.skipTest(name + " is not built")
+    return path
+
+
+def output(*command, env=None):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=env)
+    if done.returncode != 0:
+        raise AssertionError("%s\nexit %d\n%s" % (command, done.returncode, done.stderr))
+    return done.stdout
+
+
+class SampleLoadersTest(PackTest):
+    def make(self):
+        source = self.path("src")
+        pictures.make_folder(source, PICTURES)
+        self.bytes = sum(path.stat().st_size for path in pathlib.Path(source).rglob("*.*"))
+        self.count = sum(PICTURES.values())
+        self.pack(source, self.out)
+
+    def totals(self, text):
+        last = re.fullmatch(r"(\d+) pictures, (\d+) bytes, labels (\d+)", text.splitlines()[-1])
+        return [int(group) for group in last.groups()]
+
+    def check_loader(self, name):
+        trainer = program(self, name)
+        self.make()
+        due = [EPOCHS * self.count, EPOCHS * self.bytes, EPOCHS * PICTURES["dog"]]
+        alone = output(trainer, self.out)
+        self.assertEqual(self.totals(alone), due)
+        for world in (2, 3):
+            ranks = [output(trainer, self.out, str(rank), str(world)) for rank in range(world)]
+            self.assertEqual([sum(column) for column in zip(*map(self.totals, ranks))], due)
+        # What is left at the checkpoint: as much for four ranks as for one.
+        state = alone.splitlines()[0]
+        consumed = int(state.rsplit("consumed=", 1)[1])
+        self.assertIn(" epoch=1 ", state)
+        self.assertTrue(0 < consumed < self.count)
+        left = self.totals(output(trainer, self.out, "0", "1", state))
+        self.assertEqual(left[0], self.count - consumed)
+        ranks = [self.totals(output(trainer, self.out, str(rank), "4", state)) for rank in range(4)]
+        self.assertEqual([sum(column) for column in zip(*ranks)], left)
+        # Errors are a line.
+        done = subprocess.run([trainer, self.path("src")], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
+        self.assertEqual(subprocess.run([trainer], capture_output=True).returncode, 2)
+
+    def test_c(self):
+        self.check_loader("train_loader_c")
+
+    def test_cpp(self):
+        self.check_loader("train_loader_cc")
+
+    def test_mpi(self):
+        trainer = program(self, "train_mpi")
+        mpirun = shutil.which("mpirun")
+        if mpirun is None:
+            self.skipTest("no mpirun")
+        # Open MPI's: more ranks than CPUs, and as root, as in containers.
+        env = dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        self.make()
+        for world in (1, 2, 3):
+            said = output(mpirun, "-n", str(world), trainer, self.out, env=env)
+            steps = -(-self.count // (8 * world))
+            self.assertEqual(said.splitlines(), [
+                "epoch %d: %d ranks, %d steps, %d pictures, %d bytes"
+                % (epoch, world, steps, self.count, self.bytes) for epoch in range(EPOCHS)])
+        done = subprocess.run([mpirun, "-n", "2", trainer, self.path("src")], capture_output=True,
+                              text=True, timeout=120, env=env)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("cannot read the pack's index.spki", done.stderr)
+
+
+if __name__ == "__main__":
+    main()
