@@ -8,17 +8,19 @@ import os
 import pathlib
 import pickle
 import re
+import subprocess
 import sys
 import tarfile
 import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from packs import SOURCE  # noqa: E402  (puts the package on the path)
+from packs import PROGRAM, SOURCE  # noqa: E402  (puts the package on the path)
 
 try:
     import numpy
     from PIL import Image
+    import stripepack
     from stripepack import Error
     from stripepack import image as images
 except ImportError as missing:
@@ -368,6 +370,36 @@ class Interface(unittest.TestCase):
         op.crop(10, 10)
         self.assertEqual(pickle.loads(pickle.dumps(op)), op)
         self.assertIn("flip=0.5", repr(op))
+
+
+class Loading(unittest.TestCase):
+    """Loader(decode=...): the same pictures on any number of ranks."""
+
+    def test_ranks_see_the_same_pictures(self):
+        with tempfile.TemporaryDirectory(prefix="stripepack-image-") as name:
+            root = pathlib.Path(name)
+            for number in range(30):
+                folder = root / "pictures" / ("cat" if number % 2 else "dog")
+                folder.mkdir(parents=True, exist_ok=True)
+                picture = photograph(60 + number, 90 - number)
+                (folder / f"{number}.jpg").write_bytes(encoded(picture))
+            subprocess.run([PROGRAM, "pack", root / "pictures", root / "pack"], check=True,
+                           capture_output=True)
+            dataset = stripepack.open(root / "pack")
+            op = images.RandomResizedCrop(24, flip=0.5)
+            seen = {}
+            for world in (1, 2, 3):
+                for rank in range(world):
+                    with stripepack.Loader(dataset, batch=4, rank=rank, world=world, seed=5, epoch=2,
+                                           tail="exact", decode=op) as loader:
+                        for batch in loader:
+                            self.assertEqual(batch.pixels.shape, (len(batch), 24, 24, 3))
+                            for sample, pixels in zip(batch.ids.tolist(), batch.pixels):
+                                seen.setdefault(sample, []).append(pixels.tobytes())
+            self.assertEqual(sorted(seen), list(range(30)))
+            for sample, found in seen.items():
+                wanted = images.decode(dataset.read(sample), op, 5, 2, sample).tobytes()
+                self.assertEqual(found, [wanted] * 3)
 
 
 # 10 x 6 pixels, RGB, Adam7: a slope each way.

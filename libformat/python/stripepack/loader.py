@@ -190,12 +190,12 @@ class _Decoding:
 
     def __init__(self, loader):
         self.raw, self.fields, self.decode = loader._raw, loader._fields, loader._decode
-        self.epoch = loader._epoch
+        self.epoch, self.seed = loader._epoch, loader.seed
 
     def __call__(self):
         raw = self.raw.next()
         if raw is None:
             return None
         batch = Batch(raw, self.fields, self.raw.state())
-        batch.pixels = self.decode.decode_batch(batch, self.epoch)
+        batch.pixels = self.decode.decode_batch(batch, self.epoch, self.seed)
         return batch
