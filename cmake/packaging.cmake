@@ -1,4 +1,4 @@
-# `make -f Makefile.dist deb`: four Debian packages by CPack. Configure with
+# `make -f Makefile.dist deb`: Debian packages by CPack. Configure with
 # CMAKE_INSTALL_PREFIX=/usr, so that the folders are Debian's.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME stripepack)
