@@ -63,8 +63,8 @@ struct BenchRun::Rank {
 // Where the ranks meet at each step.
 class BenchRun::Together {
  public:
-  explicit Together(size_t ranks)
-      : ranks(ranks), begin(Clock::now()), barrier_(static_cast<ptrdiff_t>(ranks)) {}
+  explicit Together(size_t count)
+      : ranks(count), begin(Clock::now()), barrier_(static_cast<ptrdiff_t>(count)) {}
 
   void meet() { barrier_.arrive_and_wait(); }
   // The others go on without this rank.

@@ -42,8 +42,10 @@ Result<std::shared_ptr<ReadUnit>> ReadUnit::whole(std::shared_ptr<const UnitCont
 }
 
 Result<std::shared_ptr<ReadUnit>> ReadUnit::gathered(std::shared_ptr<const UnitContext> context,
-                                                     std::vector<uint64_t> samples) {
+                                                     std::vector<uint64_t> samples,
+                                                     uint64_t chunk) {
   std::shared_ptr<ReadUnit> unit(new ReadUnit(std::move(context)));
+  unit->chunk_number_ = chunk;
   uint64_t begin = UINT64_MAX;
   uint64_t end = 0;
   for (const uint64_t sample : samples) {
@@ -130,10 +132,11 @@ Status ReadUnit::take_bytes() {
 // taken away meanwhile.
 void ReadUnit::populate() const noexcept {
   const Mapping& mapping = pin_->mapping;
-  if (is_whole_ && context_->populated != nullptr &&
-      context_->populated[chunk_number_].exchange(true, std::memory_order_relaxed) &&
-      mapping.is_resident(extent_.offset, extent_.bytes)) {
-    return;
+  if (chunk_number_ != kNoChunk && context_->populated != nullptr) {
+    std::atomic<bool>& populated = context_->populated[chunk_number_];
+    const bool before = populated.load(std::memory_order_relaxed);
+    if (before && mapping.is_resident(extent_.offset, extent_.bytes)) return;
+    if (is_whole_) populated.store(true, std::memory_order_relaxed);
   }
   mapping.populate(extent_.offset, extent_.bytes);
 }

@@ -52,12 +52,15 @@ struct PlanMark {
 
 class ReadUnit {
  public:
+  static constexpr uint64_t kNoChunk = UINT64_MAX;
   // All of a chunk.
   static Result<std::shared_ptr<ReadUnit>> whole(std::shared_ptr<const UnitContext> context,
                                                  uint64_t chunk);
   // These samples (ascending, of one shard): one read from the first byte of theirs to the last.
+  // CHUNK, where all are in one, is a hint.
   static Result<std::shared_ptr<ReadUnit>> gathered(std::shared_ptr<const UnitContext> context,
-                                                    std::vector<uint64_t> samples);
+                                                    std::vector<uint64_t> samples,
+                                                    uint64_t chunk = kNoChunk);
   ReadUnit(const ReadUnit&) = delete;
   ReadUnit& operator=(const ReadUnit&) = delete;
 
@@ -71,6 +74,10 @@ class ReadUnit {
   }
 
   PlanMark& plan_mark() noexcept { return plan_mark_; }
+
+  // For the pool: whether all that finish_load() does is done and seen by the caller.
+  bool is_loaded() const noexcept { return loaded_.load(std::memory_order_acquire); }
+  void set_loaded(bool loaded) noexcept { loaded_.store(loaded, std::memory_order_release); }
 
   // The memory that its bytes are read into, empty where they are mapped. Reserved in the ring
   // before that.
@@ -119,13 +126,14 @@ class ReadUnit {
   uint32_t shard_ = 0;
   Extent extent_;  // in the shard's file
   bool is_whole_ = false;
-  uint64_t chunk_number_ = 0;  // where it is whole
-  ChunkLocation chunk_;        // likewise
+  uint64_t chunk_number_ = kNoChunk;  // where it is one, or part of one
+  ChunkLocation chunk_;               // where it is whole
   uint64_t first_sample_ = 0;
   uint64_t row_count_ = 0;
   std::vector<uint64_t> samples_;  // empty where they are consecutive
 
   PlanMark plan_mark_;
+  std::atomic<bool> loaded_{false};
 
   RingShare share_;
   ShardFiles::Pin pin_;

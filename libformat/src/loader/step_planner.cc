@@ -92,7 +92,7 @@ Result<std::shared_ptr<ReadUnit>> StepPlanner::unit_of(const Piece& piece) const
   }
   std::vector<uint64_t> samples(piece.sample_count);
   for (uint64_t i = 0; i < piece.sample_count; ++i) samples[i] = piece.first_sample + i;
-  return ReadUnit::gathered(context_, std::move(samples));
+  return ReadUnit::gathered(context_, std::move(samples), piece.unit);
 }
 
 Result<bool> StepPlanner::plan_windows() {

@@ -35,6 +35,7 @@ void UnitPool::submit(std::shared_ptr<ReadUnit> unit) {
   {
     const std::lock_guard lock(mutex_);
     unfinished_.insert(unit.get());
+    unit->set_loaded(false);
     queue_.push_back(std::move(unit));
     more_threads = queue_.size() > idle_threads_ && threads_.size() < max_threads_;
   }
@@ -43,6 +44,7 @@ void UnitPool::submit(std::shared_ptr<ReadUnit> unit) {
 }
 
 uint64_t UnitPool::wait(const ReadUnit& unit) {
+  if (unit.is_loaded()) return 0;
   std::unique_lock lock(mutex_);
   if (!unfinished_.contains(&unit)) return 0;
   const auto start = std::chrono::steady_clock::now();
@@ -54,6 +56,7 @@ uint64_t UnitPool::wait(const ReadUnit& unit) {
       load_units({&first, 1});
       lock.lock();
       unfinished_.erase(first.get());
+      first->set_loaded(true);
     }
   }
   unit_done_.wait(lock, [&] { return !unfinished_.contains(&unit); });
@@ -106,7 +109,10 @@ void UnitPool::work() {
     lock.unlock();
     load_units(units);
     lock.lock();
-    for (const auto& unit : units) unfinished_.erase(unit.get());
+    for (const auto& unit : units) {
+      unfinished_.erase(unit.get());
+      unit->set_loaded(true);
+    }
     unit_done_.notify_all();
     // This may be their last owner. Not under the lock; and not before they are erased, for a new
     // one may get the address of an old one.
