@@ -18,9 +18,11 @@ void HuffmanTable::fill(uint32_t code, uint32_t length, uint8_t symbol, CodeLeng
   const uint32_t spare = kPeekBits - length;
   const uint32_t first = code << spare;
   for (uint32_t rest = 0; rest < 1u << spare; ++rest) {
-    // Passing over needs no value, so that the bits behind a code need not be in sight.
-    chains_[first + rest] = token_of(symbol, 0, length);
-    lengths[first + rest] = static_cast<uint8_t>(length);
+    if (is_ac_) {
+      // Passing over needs no value, so that the bits behind a code need not be in sight.
+      chains_[first + rest] = token_of(symbol, 0, length);
+      lengths[first + rest] = static_cast<uint8_t>(length);
+    }
     // A code whose value is not all in sight is noted: look_long() need not search for it.
     entries_[first + rest] = size <= spare ? token_of(symbol, rest >> (spare - size), length)
                                            : Token(symbol, kNoStep, length);
@@ -53,7 +55,7 @@ bool HuffmanTable::make(const JpegHuffman& from, bool is_ac) {
   made_from_ = {};
   is_ac_ = is_ac;
   entries_.fill({});
-  chains_.fill({});
+  if (is_ac) chains_.fill({});
   CodeLengths lengths{};
   uint32_t code = 0;
   size_t next = 0;
