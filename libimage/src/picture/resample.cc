@@ -69,7 +69,8 @@ void Filter::make(const Axis& axis) {
     int given = 0;
     for (uint32_t tap = 0; tap < taps[i]; ++tap) {
       sum += height(tap);
-      const int up_to = tap + 1 == taps[i] ? kOne : static_cast<int>(sum / total * kOne + 0.5);
+      const int up_to =
+          tap + 1 == taps[i] ? kOne : static_cast<int>(std::lround(sum / total * kOne));
       row[tap] = static_cast<int16_t>(up_to - given);
       given = up_to;
     }
