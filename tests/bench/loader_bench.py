@@ -33,7 +33,8 @@ def main():
     program = args.programs / "stripepack"
     pack = args.work / f"{source.name}.pack"
     if not pack.exists():
-        subprocess.run([program, "pack", source, pack, "--progress", "never"], check=True)
+        subprocess.run([program, "pack", source, pack, "--splits", "none", "--progress", "never"],
+                       check=True)
     files = args.work / "files"
     paths = [str(path) for path in source.rglob("*") if path.is_file()]
     files.write_text("\n".join(paths) + "\n", encoding="utf-8", errors="surrogateescape")
@@ -59,7 +60,8 @@ def tiny(args, program):
             path.write_bytes(bmp(number))
     pack = args.work / "tiny.pack"
     if not pack.exists():
-        subprocess.run([program, "pack", source, pack, "--progress", "never"], check=True)
+        subprocess.run([program, "pack", source, pack, "--splits", "none", "--progress", "never"],
+                       check=True)
     done = subprocess.run([program, "bench", pack, "--batch", "128", "--epochs", str(args.rounds + 1), "--no-checks",
                            "--json", "--progress", "never"], check=True, capture_output=True)
     epochs = [json.loads(line) for line in done.stdout.splitlines()][2:-1]
