@@ -9,9 +9,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
-from packing import DONE, SHIM, PackTest, faulty, identity, main, run  # noqa: E402
+from packing import DONE, SANITIZED, SHIM, PackTest, faulty, identity, main, run  # noqa: E402
 
-SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"))
 SAMPLES = int(os.environ.get("STRIPEPACK_TEST_SAMPLES", "200000" if SANITIZED else "10000000"))
 DIGITS = 7
 MIB = 1 << 20

@@ -13,8 +13,8 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import (DONE, FAILED, NO, NOT_A_PACK, PROGRAM, USAGE, PackTest, identity, main,  # noqa: E402
-                     names, run)
+from packing import (DONE, FAILED, NO, NOT_A_PACK, PROGRAM, SANITIZED, USAGE, PackTest,  # noqa: E402
+                     identity, main, names, run)
 
 # A number that no user here should have, so that the limit of processes counts the test's alone.
 NOBODY = 54311
@@ -33,7 +33,7 @@ class TroubleTest(PackTest):
 
 class FewThreadsTest(TroubleTest):
     def test_the_work_is_done_by_the_threads_that_there_are(self):
-        if os.geteuid() != 0 or "ASAN_OPTIONS" in os.environ or "TSAN_OPTIONS" in os.environ:
+        if os.geteuid() != 0 or SANITIZED:
             self.skipTest("needs root; sanitizers need threads of their own")
         whole = self.packed("--shards", "3", "--chunk-size", "64KiB")
         os.chmod(self.dir, 0o777)
@@ -54,6 +54,8 @@ class FewThreadsTest(TroubleTest):
                 shutil.rmtree(other)
 
     def test_few_descriptors_are_no_difference_from_the_source(self):
+        if SANITIZED:
+            self.skipTest("sanitizers need descriptors of their own")
         self.packed()
         seen = set()
         for most in range(6, 14):

@@ -233,7 +233,7 @@ TEST(ImagePool, SeveralCallersShareIt) {
 }
 
 TEST(ImagePool, GoesOnInAChild) {
-  if (!kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
+  if (!kForkWithThreadsWorks) GTEST_SKIP() << "not with a sanitizer";
   const std::vector<std::string> pictures = some_pictures(12);
   const spk_image_ops ops = random_ops();
   spk_image_pool* pool = nullptr;

@@ -20,6 +20,8 @@ PROGRAM = os.environ.get("STRIPEPACK", "")
 BUILD = os.environ.get("STRIPEPACK_BUILD", "")
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 SHIM = os.path.join(BUILD, "tests", "libfaulty_io.so")
+# The program has a sanitizer, which needs memory, threads and descriptors of its own.
+SANITIZED = any(name in os.environ for name in ("ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS"))
 
 # Exit codes of the program.
 DONE, NO, USAGE, REJECTS, FAILED, NOT_A_PACK = 0, 1, 2, 3, 4, 5

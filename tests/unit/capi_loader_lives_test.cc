@@ -118,7 +118,7 @@ TEST_F(CApiLoader, ThePackMayBeClosedFirstAndTheLoaderBeforeItsBatches) {
 }
 
 TEST_F(CApiLoader, AfterFork) {
-  if (!test::kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
+  if (!test::kForkWithThreadsWorks) GTEST_SKIP() << "not with a sanitizer";
   const LoaderPtr begun = open(options());
   const LoaderPtr fresh = open(options());
   const auto due = rest(open(options()).get());

@@ -256,7 +256,7 @@ TEST_F(LoaderTest, BatchesOutliveTheLoader) {
 }
 
 TEST_F(LoaderTest, AForkedChildMakesItsOwn) {
-  if (!test::kThreadsAfterForkWork) GTEST_SKIP() << "not with the thread sanitizer";
+  if (!test::kForkWithThreadsWorks) GTEST_SKIP() << "not with a sanitizer";
   const auto before = open(options());
   const auto begun = open(options());
   const auto due = rest(*open(options()));

@@ -370,7 +370,7 @@ TEST(Pack, WorksInAChildAfterFork) {
   const Made made(test::image_samples(200, 1000, 5000), image_options(3));
   for (const EngineChoice engine : kEngines) {
     const bool has_threads = engine == EngineChoice::kPool || engine == EngineChoice::kUring;
-    if (has_threads && !test::kThreadsAfterForkWork) continue;
+    if (has_threads && !test::kForkWithThreadsWorks) continue;
     const auto pack = open_pack(made.path, engine);
     ASSERT_NE(pack, nullptr);
     const auto read_all = [&] {
