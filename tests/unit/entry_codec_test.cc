@@ -23,7 +23,13 @@ TEST(EntryCodec, EntriesComeBackWhole) {
   other.path = "elsewhere";
   other.float_labels = {0.5, -0.0, 1e300};
   other.mtime_ns = kUnknownMtime;
-  for (const SampleEntry& entry : {full, bare, other}) {
+  SampleEntry fields;
+  fields.key = "several";
+  fields.size_bytes = 12;
+  fields.blob_bytes = {12, kAbsentBlob, 0};
+  fields.pixels = {3, 4, 1};
+  fields.numbers = {std::nullopt, NumericValues{}, NumericValues{1, UINT64_MAX}};
+  for (const SampleEntry& entry : {full, bare, other, fields}) {
     std::string bytes;
     append_entry(bytes, entry);
     ByteSpan rest = as_bytes(bytes);
@@ -37,6 +43,9 @@ TEST(EntryCodec, EntriesComeBackWhole) {
     EXPECT_EQ(back.int_labels, entry.int_labels);
     EXPECT_EQ(back.float_labels, entry.float_labels);
     EXPECT_EQ(back.reject, entry.reject);
+    EXPECT_EQ(back.blob_bytes, entry.blob_bytes);
+    EXPECT_EQ(back.pixels, entry.pixels);
+    EXPECT_EQ(back.numbers, entry.numbers);
     for (size_t cut = 0; cut < bytes.size(); ++cut) {
       rest = as_bytes(bytes).first(cut);
       EXPECT_EQ(take_entry(&rest, &back).code(), Code::kDamaged) << cut;

@@ -24,6 +24,14 @@ constexpr uint32_t kMostShardsAtOnce = 8;
 constexpr uint32_t kLeastIoThreads = 16;
 constexpr uint32_t kMostIoThreads = 128;
 
+// Millions of short-lived names leave holes in the heap; without this the next shard would come on
+// top of them, and many shards would exceed --memory. A sanitizer's heap is another one.
+void give_back_heap() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  (void)malloc_trim(0);
+#endif
+}
+
 struct MemoryShare {
   uint32_t shards_at_once = 1;
   uint64_t payload_bytes = 0;  // a shard
@@ -96,9 +104,7 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
       const uint32_t shard = next_shard.fetch_add(1);
       if (shard >= shard_count || shared.stopping()) return;
       Result<ShardResult> built = build_shard(job, shard);
-      // Millions of short-lived names leave holes in the heap; without this the next shard would
-      // come on top of them, and many shards would exceed --memory.
-      (void)malloc_trim(0);
+      give_back_heap();
       const std::lock_guard lock(mutex);
       if (!built.ok()) {
         const bool only_stopped = built.status().code() == Code::kCancelled;

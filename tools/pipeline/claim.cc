@@ -62,7 +62,7 @@ Result<std::string> foreign_entry(const Directory& partial) {
       continue;
     }
     if (entry.type != EntryType::kDirectory) return entry.name;
-    if (entry.name == "replan") continue;
+    if (entry.name == kReplanName || entry.name == kSpoolName) continue;
     SPK_ASSIGN(const Directory split, Directory::open_at(partial, entry.name));
     SPK_ASSIGN(const std::vector<DirectoryEntry> inner, split.list());
     for (const DirectoryEntry& file : inner) {

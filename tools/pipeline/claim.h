@@ -8,6 +8,11 @@
 
 namespace spk {
 
+// In OUT.partial: where a run makes its plan before it is compared with the one that is there, and
+// what sources unpack (sources/spool.h).
+inline constexpr char kReplanName[] = "replan";
+inline constexpr char kSpoolName[] = "spool";
+
 // OUT split into the folder that it stands in and its name there.
 struct OutputPlace {
   std::string parent;  // "." where OUT has no slash

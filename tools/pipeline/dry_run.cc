@@ -27,6 +27,7 @@ struct SizedSample {
   uint64_t size_bytes = 0;
   uint32_t key_bytes = 0;
   uint32_t labels = 0;
+  std::vector<uint64_t> blob_bytes;  // as in SampleEntry
   bool operator<(const SizedSample& other) const {
     return hash != other.hash ? hash < other.hash : size_bytes < other.size_bytes;
   }
@@ -41,7 +42,8 @@ struct SplitSizes {
     if (!entry.reject.empty() || entry.size_bytes == kUnknownSize) return;
     const SizedSample sample{
         xxh3_64(as_bytes(entry.key)), entry.size_bytes, static_cast<uint32_t>(entry.key.size()),
-        static_cast<uint32_t>(entry.int_labels.size() + entry.float_labels.size())};
+        static_cast<uint32_t>(entry.int_labels.size() + entry.float_labels.size()),
+        entry.blob_bytes};
     if (kept.size() == kSizesKept) {
       if (!(sample < kept.front())) return;
       std::pop_heap(kept.begin(), kept.end());
@@ -85,8 +87,12 @@ StoredSample stored_sample(const SizedSample& sample, const PackSchema& pack) {
   StoredSample stored;
   stored.key.assign(sample.key_bytes, 'k');
   stored.fields.resize(pack.schema.fields.size());
-  stored.fields[pack.image].present = true;
-  stored.fields[pack.image].bytes = sample.size_bytes;
+  for (size_t blob = 0; blob < pack.blobs.size(); ++blob) {
+    const uint64_t bytes = blob_size(sample.blob_bytes, sample.size_bytes, blob);
+    if (bytes == kAbsentBlob) continue;
+    stored.fields[blob].present = true;
+    stored.fields[blob].bytes = bytes;
+  }
   if (pack.label != kNoField && sample.labels != 0) {
     const std::vector<int64_t> labels(sample.labels);
     stored.set_ints(pack.label, labels.data(), labels.size());

@@ -13,7 +13,11 @@ constexpr uint8_t kHasPathPrefix = 8;  // the path is this prefix, then the key
 constexpr uint8_t kHasInts = 16;
 constexpr uint8_t kHasFloats = 32;
 constexpr uint8_t kHasReject = 64;
-constexpr uint8_t kAllFlags = 127;
+constexpr uint8_t kHasFields = 128;  // a byte of the flags below follows
+constexpr uint8_t kHasBlobs = 1;
+constexpr uint8_t kHasPixels = 2;
+constexpr uint8_t kHasNumbers = 4;
+constexpr uint8_t kAllFieldFlags = 7;
 
 uint64_t zigzag(int64_t value) noexcept {
   return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
@@ -35,53 +39,83 @@ bool take_u64(ByteSpan* bytes, uint64_t* value) noexcept {
   return true;
 }
 
+uint8_t field_flags(const SampleEntry& entry) {
+  uint8_t flags = 0;
+  if (!entry.blob_bytes.empty()) flags |= kHasBlobs;
+  if (entry.pixels != PixelDimensions()) flags |= kHasPixels;
+  if (!entry.numbers.empty()) flags |= kHasNumbers;
+  return flags;
+}
+
+// Sizes and counts are stored one higher, so that 0 says "none".
+void append_fields(std::string& out, const SampleEntry& entry) {
+  const uint8_t flags = field_flags(entry);
+  out += static_cast<char>(flags);
+  if (flags & kHasBlobs) {
+    append_varint(out, entry.blob_bytes.size());
+    for (const uint64_t bytes : entry.blob_bytes) append_varint(out, bytes + 1);
+  }
+  if (flags & kHasPixels) {
+    append_varint(out, entry.pixels.height);
+    append_varint(out, entry.pixels.width);
+    append_varint(out, entry.pixels.channels);
+  }
+  if (flags & kHasNumbers) {
+    append_varint(out, entry.numbers.size());
+    for (const std::optional<NumericValues>& values : entry.numbers) {
+      append_varint(out, values ? values->size() + 1 : 0);
+      if (!values) continue;
+      for (const uint64_t value : *values) append_u64(out, value);
+    }
+  }
+}
+
+bool take_u32(ByteSpan* bytes, uint32_t* value) {
+  uint64_t number = 0;
+  if (!take_varint(bytes, &number) || number > UINT32_MAX) return false;
+  *value = static_cast<uint32_t>(number);
+  return true;
+}
+
+bool take_fields(ByteSpan* bytes, SampleEntry* entry) {
+  if (bytes->empty()) return false;
+  const uint8_t flags = bytes->front();
+  *bytes = bytes->subspan(1);
+  if (flags & ~kAllFieldFlags) return false;
+  uint64_t count = 0;
+  uint64_t number = 0;
+  if (flags & kHasBlobs) {
+    if (!take_varint(bytes, &count) || count > bytes->size()) return false;
+    for (; count != 0; --count) {
+      if (!take_varint(bytes, &number)) return false;
+      entry->blob_bytes.push_back(number - 1);
+    }
+  }
+  if (flags & kHasPixels) {
+    PixelDimensions& pixels = entry->pixels;
+    if (!take_u32(bytes, &pixels.height) || !take_u32(bytes, &pixels.width) ||
+        !take_u32(bytes, &pixels.channels)) {
+      return false;
+    }
+  }
+  if (flags & kHasNumbers) {
+    if (!take_varint(bytes, &count) || count > bytes->size()) return false;
+    for (; count != 0; --count) {
+      std::optional<NumericValues>& values = entry->numbers.emplace_back();
+      if (!take_varint(bytes, &number) || number > bytes->size() / 8 + 1) return false;
+      if (number == 0) continue;
+      values.emplace(number - 1);
+      for (uint64_t& value : *values) {
+        if (!take_u64(bytes, &value)) return false;
+      }
+    }
+  }
+  return true;
+}
+
 Status bad_entry() { return damaged("a sample record of the plan is not whole"); }
 
 }  // namespace
-
-void append_varint(std::string& out, uint64_t value) {
-  while (value >= 0x80) {
-    out += static_cast<char>(value | 0x80);
-    value >>= 7;
-  }
-  out += static_cast<char>(value);
-}
-
-bool take_varint(ByteSpan* bytes, uint64_t* value) noexcept {
-  uint64_t result = 0;
-  for (size_t i = 0; i < bytes->size() && i < 10; ++i) {
-    const uint64_t byte = (*bytes)[i];
-    if (i == 9 && byte > 1) return false;
-    result |= (byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      *bytes = bytes->subspan(i + 1);
-      *value = result;
-      return true;
-    }
-  }
-  return false;
-}
-
-void append_string(std::string& out, std::string_view text) {
-  append_varint(out, text.size());
-  out += text;
-}
-
-void append_be32(std::string& out, uint32_t value) {
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
-}
-
-void append_be64(std::string& out, uint64_t value) {
-  for (int shift = 56; shift >= 0; shift -= 8) out += static_cast<char>(value >> shift);
-}
-
-bool take_string(ByteSpan* bytes, std::string_view* text) noexcept {
-  uint64_t length = 0;
-  if (!take_varint(bytes, &length) || length > bytes->size()) return false;
-  *text = as_text(bytes->first(length));
-  *bytes = bytes->subspan(length);
-  return true;
-}
 
 void append_entry_without_key(std::string& out, const SampleEntry& entry) {
   const std::string_view path = entry.path;
@@ -93,6 +127,7 @@ void append_entry_without_key(std::string& out, const SampleEntry& entry) {
   if (!entry.int_labels.empty()) flags |= kHasInts;
   if (!entry.float_labels.empty()) flags |= kHasFloats;
   if (!entry.reject.empty()) flags |= kHasReject;
+  if (field_flags(entry) != 0) flags |= kHasFields;
   out += static_cast<char>(flags);
   append_varint(out, entry.ordinal);
   if (flags & kHasSize) append_varint(out, entry.size_bytes);
@@ -108,19 +143,22 @@ void append_entry_without_key(std::string& out, const SampleEntry& entry) {
     for (const double label : entry.float_labels) append_u64(out, std::bit_cast<uint64_t>(label));
   }
   if (flags & kHasReject) append_string(out, entry.reject);
+  if (flags & kHasFields) append_fields(out, entry);
 }
 
 Status take_entry_without_key(ByteSpan* bytes, std::string_view key, SampleEntry* entry) {
   if (bytes->empty()) return bad_entry();
   const uint8_t flags = bytes->front();
   *bytes = bytes->subspan(1);
-  if (flags & ~kAllFlags) return bad_entry();
   entry->key.assign(key);
   entry->path.clear();
   entry->size_bytes = kUnknownSize;
   entry->mtime_ns = kUnknownMtime;
   entry->int_labels.clear();
   entry->float_labels.clear();
+  entry->blob_bytes.clear();
+  entry->pixels = {};
+  entry->numbers.clear();
   entry->reject.clear();
 
   uint64_t number = 0;
@@ -154,6 +192,7 @@ Status take_entry_without_key(ByteSpan* bytes, std::string_view key, SampleEntry
     if (!take_string(bytes, &text)) return bad_entry();
     entry->reject.assign(text);
   }
+  if ((flags & kHasFields) && !take_fields(bytes, entry)) return bad_entry();
   return {};
 }
 

@@ -33,6 +33,9 @@ class CompareWithSource {
   void report(uint64_t sample, std::string_view key, std::string what, bool unreadable = false);
   Status load_rejects();
   Result<std::string> stored_label(uint64_t sample) const;
+  Result<bool> compare_blob(const SampleEntry& entry, uint64_t sample, size_t blob,
+                            SampleHandle& handle, uint64_t start, uint64_t bytes);
+  Status compare_numbers(const SampleEntry& entry, uint64_t sample);
   std::string listed_label(const SampleEntry& entry) const;
   std::string class_or_number(int64_t label, const std::vector<std::string>& classes) const;
 
@@ -41,7 +44,8 @@ class CompareWithSource {
   const Source& source_;
   const Listing& listing_;
   const ProofOptions& options_;
-  uint16_t image_ = kNoField;
+  std::vector<uint16_t> blobs_;  // of the listing, where they are in the pack
+  std::vector<uint16_t> numbers_;
   uint16_t label_ = kNoField;
   std::vector<File> shards_;
   std::unordered_set<std::string> rejected_;
@@ -71,11 +75,19 @@ Status CompareWithSource::load_rejects() {
 
 // Finds each entry's sample and reports what only one side has.
 Status CompareWithSource::prepare(const std::vector<SampleEntry>& entries) {
-  image_ = pack_.schema().find("image");
   label_ = pack_.schema().find("label");
-  if (image_ == kNoField) {
-    return Status(Code::kNotFound, "the pack has no field 'image'").at_path(pack_.path());
-  }
+  const auto find = [this](const std::string& name, std::vector<uint16_t>* into) -> Status {
+    const uint16_t field = pack_.schema().find(name);
+    if (field == kNoField) {
+      return Status(Code::kNotFound,
+                    str_cat("the pack has no field '", name, "', which the source has"))
+          .at_path(pack_.path());
+    }
+    into->push_back(field);
+    return {};
+  };
+  for (const SourceBlob& blob : listing_.blobs) SPK_TRY(find(blob.name, &blobs_));
+  for (const Field& field : listing_.numbers) SPK_TRY(find(field.name, &numbers_));
   for (uint32_t shard = 0; shard < pack_.shards().size(); ++shard) {
     SPK_ASSIGN(File file, File::open_read(pack_.directory(), shard_file_name(shard)));
     shards_.push_back(std::move(file));
@@ -149,6 +161,55 @@ Result<std::string> CompareWithSource::stored_label(uint64_t sample) const {
   return text;
 }
 
+// Of one field, which lies at `start` of what the handle reads. False, and reported, where it
+// differs.
+Result<bool> CompareWithSource::compare_blob(const SampleEntry& entry, uint64_t sample, size_t blob,
+                                             SampleHandle& handle, uint64_t start, uint64_t bytes) {
+  const std::string of_field =
+      blobs_.size() == 1 ? "" : str_cat(" (field ", listing_.blobs[blob].name, ")");
+  SPK_ASSIGN(const SampleLocation where, pack_.locate(sample, blobs_[blob]));
+  if (where.present != (bytes != kAbsentBlob)) {
+    report(sample, entry.key,
+           str_cat("is only in the ", where.present ? "pack" : "source", of_field));
+    return false;
+  }
+  if (!where.present) return true;
+  if (bytes != where.bytes) {
+    report(sample, entry.key,
+           str_cat("has ", where.bytes, " bytes in the pack, ", bytes, " in the source", of_field));
+    return false;
+  }
+  std::vector<uint8_t> ours(std::min(bytes, kPieceBytes));
+  std::vector<uint8_t> theirs(ours.size());
+  for (uint64_t done = 0; done < bytes;) {
+    const uint64_t now = std::min<uint64_t>(ours.size(), bytes - done);
+    const MutableByteSpan our_piece = MutableByteSpan(ours).first(now);
+    const MutableByteSpan their_piece = MutableByteSpan(theirs).first(now);
+    SPK_TRY(shards_[where.shard].read_exact(where.offset + done, our_piece));
+    SPK_TRY(handle.read_at(start + done, their_piece));
+    if (std::memcmp(our_piece.data(), their_piece.data(), now) != 0) {
+      const auto differs = std::mismatch(our_piece.begin(), our_piece.end(), their_piece.begin());
+      report(sample, entry.key,
+             str_cat("differs from the source at byte ",
+                     done + static_cast<uint64_t>(differs.first - our_piece.begin()), of_field));
+      return false;
+    }
+    done += now;
+  }
+  return true;
+}
+
+Status CompareWithSource::compare_numbers(const SampleEntry& entry, uint64_t sample) {
+  if (numbers_.empty()) return {};
+  SPK_ASSIGN(const StoredSample stored, pack_.sample(sample));
+  for (size_t i = 0; i < entry.numbers.size(); ++i) {
+    if (stored.values(numbers_[i]) == entry.numbers[i]) continue;
+    report(sample, entry.key,
+           str_cat("has other values of ", listing_.numbers[i].name, " than the source"));
+  }
+  return {};
+}
+
 Status CompareWithSource::compare(const SampleEntry& entry, uint64_t sample) {
   if (options_.cancel != nullptr && options_.cancel->load()) {
     return Status(Code::kCancelled, "stopped");
@@ -164,37 +225,22 @@ Status CompareWithSource::compare(const SampleEntry& entry, uint64_t sample) {
            code == Code::kIo || code == Code::kDenied || code == Code::kNoMemory);
     return {};
   }
-  SPK_ASSIGN(const SampleLocation where, pack_.locate(sample, image_));
-  const uint64_t size = (*handle)->size_bytes();
-  if (size != where.bytes) {
-    report(sample, entry.key,
-           str_cat("has ", where.bytes, " bytes in the pack, ", size, " in the source"));
-    return {};
+  uint64_t start = 0;
+  for (size_t blob = 0; blob < blobs_.size(); ++blob) {
+    const bool one_blob = entry.blob_bytes.empty() && blob == 0;
+    const uint64_t bytes = one_blob ? (*handle)->size_bytes() : entry.bytes_of_blob(blob);
+    SPK_ASSIGN(const bool same, compare_blob(entry, sample, blob, **handle, start, bytes));
+    if (!same) return {};
+    if (bytes != kAbsentBlob) start += bytes;
   }
-  std::vector<uint8_t> ours(std::min(size, kPieceBytes));
-  std::vector<uint8_t> theirs(ours.size());
-  for (uint64_t done = 0; done < size;) {
-    const uint64_t bytes = std::min<uint64_t>(ours.size(), size - done);
-    const MutableByteSpan our_piece = MutableByteSpan(ours).first(bytes);
-    const MutableByteSpan their_piece = MutableByteSpan(theirs).first(bytes);
-    SPK_TRY(shards_[where.shard].read_exact(where.offset + done, our_piece));
-    SPK_TRY((*handle)->read_at(done, their_piece));
-    if (std::memcmp(our_piece.data(), their_piece.data(), bytes) != 0) {
-      const auto differs = std::mismatch(our_piece.begin(), our_piece.end(), their_piece.begin());
-      report(sample, entry.key,
-             str_cat("differs from the source at byte ",
-                     done + static_cast<uint64_t>(differs.first - our_piece.begin())));
-      return {};
-    }
-    done += bytes;
-  }
+  SPK_TRY(compare_numbers(entry, sample));
   SPK_ASSIGN(const std::string stored, stored_label(sample));
   const std::string listed = listed_label(entry);
   if (stored != listed) {
     report(sample, entry.key,
            str_cat("has label ", stored, "in the pack, ", listed, "in the source"));
   }
-  if (options_.advance) options_.advance(1, size);
+  if (options_.advance) options_.advance(1, start);
   return {};
 }
 

@@ -15,8 +15,6 @@ namespace spk {
 namespace {
 
 constexpr std::string_view kPlanName = "plan.spkp";
-// Where a rerun makes its plan, to compare it with the one that is there.
-constexpr std::string_view kReplanName = "replan";
 
 class PackRun {
  public:
@@ -127,7 +125,8 @@ Status PackRun::compare_with_published(bool* complete) {
 Status PackRun::refuse_other_splits() {
   SPK_ASSIGN(const std::vector<DirectoryEntry> entries, claim_->partial().list());
   for (const DirectoryEntry& entry : entries) {
-    const bool is_split = entry.type == EntryType::kDirectory && entry.name != kReplanName;
+    const bool is_split = entry.type == EntryType::kDirectory && entry.name != kReplanName &&
+                          entry.name != kSpoolName;
     const bool is_plan = entry.name == kPlanName;
     if (!is_split && !is_plan) continue;
     const std::string name = is_plan ? "" : entry.name;
@@ -223,14 +222,17 @@ Status PackRun::publish() {
     SPK_TRY(Claim::remove_temporaries(dir));
     SPK_TRY(dir.sync());
   }
+  SPK_TRY(claim_->partial().remove_tree(kSpoolName));
   SPK_TRY(move_old_aside());
   return claim_->publish();
 }
 
 Result<PackOutcome> PackRun::run() {
   const auto begin = std::chrono::steady_clock::now();
-  SPK_ASSIGN(source_, open_source(options_));
   SPK_ASSIGN(const OutputPlace place, split_output(options_.output));
+  const auto spool =
+      std::make_shared<Spool>(str_cat(place.parent, "/", place.partial_name(), "/", kSpoolName));
+  SPK_ASSIGN(source_, open_source(options_, spool));
   SPK_TRY(refuse_output_in_source(options_, place));
   SPK_TRY(refuse_foreign_output(place));
   SPK_ASSIGN(Claim claim, Claim::take(place));
@@ -244,6 +246,7 @@ Result<PackOutcome> PackRun::run() {
     Status status = compare_with_published(&complete);
     if (complete || !status.ok()) {
       SPK_TRY(claim_->partial().remove_tree(kReplanName));
+      SPK_TRY(claim_->partial().remove_tree(kSpoolName));
       SPK_TRY(Claim::remove_temporaries(claim_->partial()));
       if (!status.ok()) return status;
       outcome_.end = PackEnd::kComplete;

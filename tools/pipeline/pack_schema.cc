@@ -10,7 +10,8 @@ PackSchema make_pack_schema(const PlanInfo& info) {
     pack.schema.fields.push_back({name, kind, length});
     return static_cast<uint16_t>(pack.schema.fields.size() - 1);
   };
-  pack.image = add("image", FieldKind::kBlob, 1);
+  pack.blobs = info.blobs;
+  for (const SourceBlob& blob : info.blobs) add(blob.name.c_str(), FieldKind::kBlob, 1);
   // Float labels are kept as binary64: that holds every label as it was written.
   if (info.label_kind == LabelKind::kInt)
     pack.label = add("label", FieldKind::kInt64, info.label_count);
@@ -20,6 +21,8 @@ PackSchema make_pack_schema(const PlanInfo& info) {
   pack.height = add("height", FieldKind::kInt64, 1);
   pack.width = add("width", FieldKind::kInt64, 1);
   pack.channels = add("channels", FieldKind::kInt64, 1);
+  pack.first_number = static_cast<uint16_t>(pack.schema.fields.size());
+  for (const Field& field : info.numbers) add(field.name.c_str(), field.kind, field.length);
   pack.schema.classes = info.classes;
   return pack;
 }

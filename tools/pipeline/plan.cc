@@ -214,6 +214,8 @@ Result<PlanInfo> Planner::make_info(uint32_t split) const {
   info.label_kind = totals.labelled != 0 ? listing.label_kind : LabelKind::kNone;
   info.label_count = listing.label_count;
   info.classes = listing.classes;
+  info.blobs = listing.blobs;
+  info.numbers = listing.numbers;
   info.listed_rejects = totals.rejects;
   if (!listing.classes.empty()) {
     info.class_counts = totals.class_counts;

@@ -29,6 +29,8 @@ struct PlanInfo {
   LabelKind label_kind = LabelKind::kNone;
   uint32_t label_count = 1;
   std::vector<std::string> classes;
+  std::vector<SourceBlob> blobs;  // as in Listing
+  std::vector<Field> numbers;
   // Resolved settings that shape bytes, in a fixed order ("chunk_bytes" -> "4194304", ...). Stored
   // in every shard, shown by `info`, compared one by one when a rerun differs.
   std::vector<std::pair<std::string, std::string>> settings;

@@ -50,6 +50,17 @@ void append_info(std::string& out, const PlanInfo& info) {
   for (const std::string& name : info.classes) append_string(out, name);
   append_varint(out, info.class_counts.size());
   for (const uint64_t count : info.class_counts) append_varint(out, count);
+  append_varint(out, info.blobs.size());
+  for (const SourceBlob& blob : info.blobs) {
+    append_string(out, blob.name);
+    append_varint(out, static_cast<uint64_t>(blob.content));
+  }
+  append_varint(out, info.numbers.size());
+  for (const Field& field : info.numbers) {
+    append_string(out, field.name);
+    append_varint(out, static_cast<uint64_t>(field.kind));
+    append_varint(out, field.length);
+  }
   append_varint(out, info.settings.size());
   for (const auto& [name, value] : info.settings) {
     append_string(out, name);
@@ -111,6 +122,17 @@ bool read_info(HeaderReader& in, PlanInfo* info) {
   for (uint64_t left = in.count(); left != 0 && in.ok(); --left) info->classes.push_back(in.text());
   for (uint64_t left = in.count(); left != 0 && in.ok(); --left) {
     info->class_counts.push_back(in.number());
+  }
+  for (uint64_t left = in.count(); left != 0 && in.ok(); --left) {
+    SourceBlob& blob = info->blobs.emplace_back();
+    blob.name = in.text();
+    blob.content = static_cast<BlobContent>(in.number(static_cast<uint64_t>(BlobContent::kAny)));
+  }
+  for (uint64_t left = in.count(); left != 0 && in.ok(); --left) {
+    Field& field = info->numbers.emplace_back();
+    field.name = in.text();
+    field.kind = static_cast<FieldKind>(in.number(static_cast<uint64_t>(FieldKind::kFloat64)));
+    field.length = static_cast<uint32_t>(in.number(UINT32_MAX));
   }
   for (uint64_t left = in.count(); left != 0 && in.ok(); --left) {
     std::string name = in.text();

@@ -16,7 +16,7 @@
 
 namespace spk {
 
-constexpr uint32_t kPlanFileVersion = 1;
+constexpr uint32_t kPlanFileVersion = 2;
 
 class PlanFileWriter {
  public:

@@ -33,6 +33,28 @@ const char* check_name(CheckMode mode) {
   return "unknown";
 }
 
+// "image:picture,mask:any,box:float64[4]"; empty for the usual one picture.
+std::string fields_text(const Listing& listing) {
+  if (listing.blobs == Listing{}.blobs && listing.numbers.empty()) return {};
+  std::string text;
+  const auto add = [&](const std::string& name, const std::string& what) {
+    text += str_cat(text.empty() ? "" : ",", name, ":", what);
+  };
+  for (const SourceBlob& blob : listing.blobs) {
+    add(blob.name, blob.content == BlobContent::kPicture  ? "picture"
+                   : blob.content == BlobContent::kPixels ? "pixels"
+                                                          : "any");
+  }
+  for (const Field& field : listing.numbers) {
+    const std::string length = field.length == 0 ? "" : str_cat(field.length);
+    const char* const kind = field.kind == FieldKind::kInt64     ? "int64"
+                             : field.kind == FieldKind::kFloat32 ? "float32"
+                                                                 : "float64";
+    add(field.name, str_cat(kind, "[", length, "]"));
+  }
+  return text;
+}
+
 const char* label_kind_name(LabelKind kind) {
   switch (kind) {
     case LabelKind::kNone: return "none";
@@ -59,6 +81,10 @@ void resolve_settings(const PackOptions& options, const Listing& listing, PlanIn
   if (!listing.form.empty()) settings.emplace_back("source_form", listing.form);
   settings.emplace_back("splits", splits.empty() ? "none" : splits);
   settings.emplace_back("labels", label_kind_name(info->label_kind));
+  if (const std::string fields = fields_text(listing); !fields.empty()) {
+    settings.emplace_back("fields", fields);
+  }
+  for (const auto& decision : listing.decisions) settings.push_back(decision);
   settings.emplace_back("check", check_name(options.check));
   settings.emplace_back("max_pixels", str_cat(options.max_pixels));
   settings.emplace_back("chunk_bytes", str_cat(info->geometry.chunk_bytes));
@@ -87,6 +113,30 @@ Hash128 compute_plan_id(const PlanInfo& info, const Hash128& listing_hash) {
   return xxh3_128(as_bytes(bytes));
 }
 
+// Nothing for samples of one blob, so that a folder's plan id is what it was before there were
+// others.
+void ListingHash::add_fields(const SampleEntry& entry) {
+  if (!entry.blob_bytes.empty()) {
+    append_string(scratch_, "blobs");
+    append_varint(scratch_, entry.blob_bytes.size());
+    for (const uint64_t bytes : entry.blob_bytes) append_be64(scratch_, bytes);
+  }
+  if (entry.pixels != PixelDimensions()) {
+    append_string(scratch_, "pixels");
+    append_varint(scratch_, entry.pixels.height);
+    append_varint(scratch_, entry.pixels.width);
+    append_varint(scratch_, entry.pixels.channels);
+  }
+  if (entry.numbers.empty()) return;
+  append_string(scratch_, "numbers");
+  append_varint(scratch_, entry.numbers.size());
+  for (const std::optional<NumericValues>& values : entry.numbers) {
+    append_varint(scratch_, values ? values->size() + 1 : 0);
+    if (!values) continue;
+    for (const uint64_t value : *values) append_be64(scratch_, value);
+  }
+}
+
 // Length-prefixed throughout, so that no two listings give the same bytes.
 void ListingHash::add(const SampleEntry& entry) {
   scratch_.clear();
@@ -99,6 +149,7 @@ void ListingHash::add(const SampleEntry& entry) {
     append_be64(scratch_, std::bit_cast<uint64_t>(label));
   }
   append_string(scratch_, entry.reject);
+  add_fields(entry);
   hash_.update(as_bytes(scratch_));
 }
 

@@ -29,6 +29,7 @@ class ListingHash {
   Hash128 digest() const { return hash_.digest_128(); }
 
  private:
+  void add_fields(const SampleEntry& entry);
   Xxh3Stream hash_;
   std::string scratch_;
 };

@@ -93,8 +93,18 @@ Status Preparer::read_group(SampleGroup& group) const {
 }
 
 Status Preparer::check(PreparedSample& sample) const {
-  MemoryView view(sample.payload);
-  return fill_fields(sample, view, xxh3_64(sample.payload));
+  const SampleEntry& entry = sample.entry;
+  fill_numbers(sample);
+  uint64_t at = 0;
+  for (size_t blob = 0; blob < schema_.blobs.size() && sample.reject.empty(); ++blob) {
+    const uint64_t bytes = entry.bytes_of_blob(blob);
+    if (bytes == kAbsentBlob) continue;
+    const ByteSpan piece = sample.payload.subspan(at, bytes);
+    at += bytes;
+    MemoryView view(piece);
+    SPK_TRY(take_blob(sample, blob, view, xxh3_64(piece)));
+  }
+  return {};
 }
 
 Status Preparer::prepare_streamed(PreparedSample& sample) const {
@@ -104,42 +114,80 @@ Status Preparer::prepare_streamed(PreparedSample& sample) const {
     sample.reject = reject_reason(handle.status());
     return {};
   }
-  const auto read = [&](uint64_t offset, MutableByteSpan into) -> Status {
-    if (stopping_()) return Status(Code::kCancelled, "stopped");
-    return (*handle)->read_at(offset, into);
-  };
-  Xxh3Stream hash;
+  fill_numbers(sample);
   std::vector<uint8_t> piece(kStreamPieceBytes);
-  for (uint64_t done = 0; done < sample.entry.size_bytes;) {
-    const MutableByteSpan into = MutableByteSpan(piece).first(
-        std::min<uint64_t>(piece.size(), sample.entry.size_bytes - done));
-    SPK_TRY(read(done, into));
-    hash.update(into);
-    done += into.size();
+  uint64_t start = 0;
+  for (size_t blob = 0; blob < schema_.blobs.size() && sample.reject.empty(); ++blob) {
+    const uint64_t bytes = sample.entry.bytes_of_blob(blob);
+    if (bytes == kAbsentBlob) continue;
+    const auto read = [&](uint64_t offset, MutableByteSpan into) -> Status {
+      if (stopping_()) return Status(Code::kCancelled, "stopped");
+      return (*handle)->read_at(start + offset, into);
+    };
+    Xxh3Stream hash;
+    for (uint64_t done = 0; done < bytes;) {
+      const MutableByteSpan into =
+          MutableByteSpan(piece).first(std::min<uint64_t>(piece.size(), bytes - done));
+      SPK_TRY(read(done, into));
+      hash.update(into);
+      done += into.size();
+    }
+    CallbackView view(bytes, read);
+    SPK_TRY(take_blob(sample, blob, view, hash.digest_64()));
+    start += bytes;
   }
-  CallbackView view(sample.entry.size_bytes, read);
-  return fill_fields(sample, view, hash.digest_64());
+  return {};
 }
 
-Status Preparer::fill_fields(PreparedSample& sample, ByteView& view, uint64_t checksum) const {
-  ProbeOptions probe_options;
-  probe_options.check = options_.check;
-  probe_options.max_pixels = options_.max_pixels;
-  SPK_ASSIGN(ProbeResult probed, probe_picture(view, probe_options));
-  sample.reject = std::move(probed.reject);
-  sample.warnings = std::move(probed.warnings);
-  if (!sample.reject.empty()) return {};
+Status Preparer::take_blob(PreparedSample& sample, size_t blob, ByteView& view,
+                           uint64_t checksum) const {
+  StoredField& field = sample.stored.fields[blob];
+  field.present = true;
+  field.bytes = view.size();
+  field.checksum = checksum;
+  return look_at_blob(sample, blob, view);
+}
 
+Status Preparer::look_at_blob(PreparedSample& sample, size_t blob, ByteView& view) const {
+  const BlobContent content = schema_.blobs[blob].content;
+  const bool is_first = blob == 0;
+  PixelDimensions size = sample.entry.pixels;
+  if (content == BlobContent::kPixels) {
+    if (uint64_t{size.height} * size.width * size.channels != view.size()) {
+      return internal_error("a source gave pixels of another size than it listed");
+    }
+  } else if (content == BlobContent::kPicture || is_first) {
+    ProbeOptions options;
+    options.check = content == BlobContent::kPicture ? options_.check : CheckMode::kNone;
+    options.max_pixels = options_.max_pixels;
+    SPK_ASSIGN(ProbeResult probed, probe_picture(view, options));
+    if (content == BlobContent::kPicture) {
+      sample.reject = std::move(probed.reject);
+      if (!is_first && !sample.reject.empty()) {
+        sample.reject += str_cat(" (field ", schema_.blobs[blob].name, ")");
+      }
+      for (std::string& warning : probed.warnings) sample.warnings.push_back(std::move(warning));
+    }
+    size = {probed.height, probed.width, probed.channels};
+  }
+  if (!is_first || !sample.reject.empty()) return {};
+  const auto set_dimension = [&](uint16_t field, uint32_t value) {
+    const int64_t number = value;
+    if (value != 0) sample.stored.set_ints(field, &number, 1);
+  };
+  set_dimension(schema_.height, size.height);
+  set_dimension(schema_.width, size.width);
+  set_dimension(schema_.channels, size.channels);
+  return {};
+}
+
+void Preparer::fill_numbers(PreparedSample& sample) const {
+  const SampleEntry& entry = sample.entry;
   StoredSample& stored = sample.stored;
-  stored.key = sample.entry.key;
-  stored.ordinal = sample.entry.ordinal;
+  stored.key = entry.key;
+  stored.ordinal = entry.ordinal;
   stored.fields.resize(schema_.schema.fields.size());
-  StoredField& image = stored.fields[schema_.image];
-  image.present = true;
-  image.bytes = sample.entry.size_bytes;
-  image.checksum = checksum;
   if (schema_.label != kNoField) {
-    const SampleEntry& entry = sample.entry;
     if (schema_.schema.fields[schema_.label].kind == FieldKind::kInt64) {
       stored.set_ints(schema_.label, entry.int_labels.data(), entry.int_labels.size());
     } else {
@@ -147,14 +195,9 @@ Status Preparer::fill_fields(PreparedSample& sample, ByteView& view, uint64_t ch
                         entry.float_labels.size());
     }
   }
-  const auto set_dimension = [&](uint16_t field, uint32_t value) {
-    const int64_t number = value;
-    if (value != 0) stored.set_ints(field, &number, 1);
-  };
-  set_dimension(schema_.height, probed.height);
-  set_dimension(schema_.width, probed.width);
-  set_dimension(schema_.channels, probed.channels);
-  return {};
+  for (size_t i = 0; i < entry.numbers.size(); ++i) {
+    if (entry.numbers[i]) stored.set_bits(schema_.first_number + i, *entry.numbers[i]);
+  }
 }
 
 }  // namespace spk

@@ -55,7 +55,7 @@ struct PreparedSample {
   std::string reject;   // not empty: why it cannot be packed
   std::vector<std::string> warnings;
   ByteSpan payload;        // within the group's buffer; empty where it was not kept in memory
-  bool in_memory = false;  // payload holds the whole blob
+  bool in_memory = false;  // payload holds all blobs, one behind the other
   bool kept = false;       // stored by an earlier run; nothing was read
 };
 
@@ -98,7 +98,9 @@ class Preparer {
   Status read_group(SampleGroup& group) const;
   Status check(PreparedSample& sample) const;
   Status prepare_streamed(PreparedSample& sample) const;
-  Status fill_fields(PreparedSample& sample, ByteView& view, uint64_t checksum) const;
+  Status take_blob(PreparedSample& sample, size_t blob, ByteView& view, uint64_t checksum) const;
+  Status look_at_blob(PreparedSample& sample, size_t blob, ByteView& view) const;
+  void fill_numbers(PreparedSample& sample) const;
   const Source& source_;
   const PackSchema& schema_;
   const PackOptions& options_;

@@ -130,6 +130,8 @@ class ShardBuilder {
   Status consume(SampleGroup& group);
   Status drain();
   Status write(FilledChunk chunk);
+  Status read_again(const SampleEntry& entry, std::unique_ptr<SampleHandle>& handle,
+                    uint64_t offset, MutableByteSpan into) const;
 
   const ShardJob& job_;
   const uint32_t shard_;
@@ -301,27 +303,39 @@ Status ShardBuilder::drain() {
   return {};
 }
 
+// For a sample whose bytes were not kept in memory. HANDLE is made at the first call.
+Status ShardBuilder::read_again(const SampleEntry& entry, std::unique_ptr<SampleHandle>& handle,
+                                uint64_t offset, MutableByteSpan into) const {
+  if (job_.shared->stopping()) return Status(Code::kCancelled, "stopped");
+  if (!handle) {
+    SPK_ASSIGN(handle, job_.preparer->source().open(entry));
+  }
+  SPK_TRY(handle->read_at(offset, into));
+  if (offset + into.size() == handle->size_bytes()) handle.reset();
+  return {};
+}
+
 Status ShardBuilder::write(FilledChunk chunk) {
-  // Each sample of this pack has one blob.
-  std::vector<BlobSource> blobs(chunk.items.size());
+  std::vector<BlobSource> blobs;
   std::vector<std::unique_ptr<SampleHandle>> handles(chunk.items.size());
   const std::vector<uint64_t> items = chunk.items;
   if (!writer_.next_is_kept()) {
     for (size_t i = 0; i < items.size(); ++i) {
       const Held& held = held_.at(items[i]);
-      if (held.buffer || held.entry.size_bytes == 0) {
-        blobs[i].bytes = held.payload;
-        continue;
-      }
-      blobs[i].read = [&, i](uint64_t offset, MutableByteSpan into) -> Status {
-        if (job_.shared->stopping()) return Status(Code::kCancelled, "stopped");
-        if (!handles[i]) {
-          SPK_ASSIGN(handles[i], job_.preparer->source().open(held_.at(items[i]).entry));
+      uint64_t start = 0;
+      for (size_t blob = 0; blob < job_.preparer->schema().blobs.size(); ++blob) {
+        const StoredField& field = chunk.samples[i].fields[blob];
+        if (!field.present) continue;
+        BlobSource& source = blobs.emplace_back();
+        if (held.buffer || held.entry.size_bytes == 0) {
+          source.bytes = held.payload.subspan(start, field.bytes);
+        } else {
+          source.read = [this, &items, &handles, i, start](uint64_t offset, MutableByteSpan into) {
+            return read_again(held_.at(items[i]).entry, handles[i], start + offset, into);
+          };
         }
-        SPK_TRY(handles[i]->read_at(offset, into));
-        if (offset + into.size() == handles[i]->size_bytes()) handles[i].reset();
-        return {};
-      };
+        start += field.bytes;
+      }
     }
   }
   SPK_TRY(writer_.add_chunk(std::move(chunk), blobs));

@@ -54,9 +54,7 @@ class FileHandle : public SampleHandle {
 };
 
 Status changed(std::string message, const std::string& path) {
-  return Status(Code::kMismatch, std::move(message))
-      .at_path(path)
-      .with_hint("the source changed since it was listed; --restart begins anew with it as it is");
+  return Status(Code::kMismatch, std::move(message)).at_path(path).with_hint(kChangedSourceHint);
 }
 
 // Listing rejects these; so it became one since, or a list that nobody looked at names one.

@@ -17,6 +17,8 @@ namespace spk {
 inline constexpr char kRejectNotFound[] = "not found";
 inline constexpr char kRejectDenied[] = "permission denied";
 inline constexpr char kRejectNotRegular[] = "not a regular file";
+inline constexpr char kChangedSourceHint[] =
+    "the source changed since it was listed; --restart begins anew with it as it is";
 inline constexpr char kRejectNoClass[] = "no class folder";
 
 // As openat and fstatat (symlinks followed), but a path longer than the system takes at once is

@@ -1,16 +1,11 @@
-#include <sys/stat.h>
-
 #include <array>
-#include <cerrno>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/text.h"
-#include "io/file.h"
 #include "sources/folder.h"
 #include "sources/manifest.h"
-#include "sources/source.h"
+#include "sources/source_kind.h"
 
 namespace spk {
 
@@ -39,78 +34,111 @@ constexpr std::array kMagics = {
     Magic{0, "PAR1", "a Parquet file"},
 };
 
-Status check_is_text(const std::string& path) {
-  SPK_ASSIGN(const File file, File::open_read(path));
-  std::vector<uint8_t> head(4096);
-  SPK_ASSIGN(const uint64_t got, file.read_some(0, head));
-  const std::string_view text = as_text(ByteSpan(head).first(got));
+// Where nothing knew the file: what it is, if that can be told.
+Status check_is_text(const SourceLook& look) {
+  const std::string_view text = as_text(look.head);
   constexpr char kHint[] =
       "SRC is a folder of pictures, or a text list of them (UTF-8, one sample a line)";
   for (const Magic& magic : kMagics) {
     if (text.size() > magic.offset && text.substr(magic.offset).starts_with(magic.bytes)) {
       return Status(Code::kNotThisFormat, str_cat("found ", magic.name, ", not a list of samples"))
-          .at_path(path)
+          .at_path(look.files[0])
           .with_hint(kHint);
     }
   }
   if (text.find('\0') != std::string_view::npos) {
     return Status(Code::kNotThisFormat, "found binary data, not a list of samples")
-        .at_path(path)
+        .at_path(look.files[0])
         .with_hint(kHint);
   }
   return {};
 }
 
-Status check_is_no_store(const Directory& folder) {
+Status check_is_no_store(const SourceLook& look) {
   const std::array<std::pair<const char*, const char*>, 2> stores = {
       std::pair{"index.spki", "a pack already"}, std::pair{"data.mdb", "an LMDB environment"}};
   for (const auto& [name, what] : stores) {
-    SPK_ASSIGN(const bool there, folder.exists(name));
-    if (!there) continue;
+    if (!look.has_file(name)) continue;
     return Status(Code::kNotThisFormat,
                   str_cat("found ", what, " ('", name, "'), not a folder of pictures"))
-        .at_path(folder.path());
+        .at_path(look.path);
   }
   return {};
 }
 
+const SourceKind* find_kind(std::string_view name) {
+  for (const SourceKind& kind : source_kinds()) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_source(const PackOptions& options) {
-  const std::string& path = options.source;
-  const std::string& kind = options.source_kind;
-  if (!kind.empty() && kind != "folder" && kind != "manifest") {
-    return invalid_argument(str_cat("no kind of source is called '", escape_bytes(kind),
-                                    "'; there are folder and manifest"));
-  }
-  struct stat info;
-  if (stat(path.c_str(), &info) != 0) {
-    return Status::from_errno(errno, "cannot read the source").at_path(escape_bytes(path));
-  }
-  const bool is_folder = S_ISDIR(info.st_mode);
-  if (kind == "folder" && !is_folder) {
-    return Status(Code::kNotThisFormat, "not a folder").at_path(escape_bytes(path));
-  }
-  if (kind == "manifest" && is_folder) {
-    return Status(Code::kNotThisFormat, "a folder, not a list of samples")
-        .at_path(escape_bytes(path));
-  }
-  if (is_folder) {
+SourceKind folder_kind() {
+  const auto recognises = [](const SourceLook& look) -> Result<bool> { return look.is_folder; };
+  const auto open = [](const PackOptions& options, const SourceLook& look,
+                       std::shared_ptr<Spool>) -> Result<std::unique_ptr<Source>> {
+    if (!look.is_folder) {
+      return Status(Code::kNotThisFormat, "not a folder").at_path(escape_bytes(look.path));
+    }
     if (!options.root.empty()) {
       return invalid_argument("--root goes with a list of samples, but SRC is a folder")
-          .at_path(escape_bytes(path));
+          .at_path(escape_bytes(look.path));
     }
-    SPK_ASSIGN(const Directory folder, Directory::open(path));
-    SPK_TRY(check_is_no_store(folder));
-    return FolderSource::open_root(path);
+    SPK_TRY(check_is_no_store(look));
+    return FolderSource::open_root(look.path);
+  };
+  return {"folder", "a folder of pictures", recognises, open};
+}
+
+SourceKind manifest_kind() {
+  const auto recognises = [](const SourceLook& look) -> Result<bool> { return !look.is_folder; };
+  const auto open = [](const PackOptions& options, const SourceLook& look,
+                       std::shared_ptr<Spool>) -> Result<std::unique_ptr<Source>> {
+    if (look.is_folder) {
+      return Status(Code::kNotThisFormat, "a folder, not a list of samples")
+          .at_path(escape_bytes(look.path));
+    }
+    if (look.files.size() != 1) {
+      return invalid_argument(str_cat("stands for ", look.files.size(), " lists; give one"))
+          .at_path(escape_bytes(look.path));
+    }
+    SPK_TRY(check_is_text(look));
+    return ManifestSource::open_list(look.files[0], options.root);
+  };
+  return {"manifest", "a list of pictures", recognises, open};
+}
+
+std::span<const SourceKind> source_kinds() {
+  static const std::array kKinds = {
+      folder_kind(),
+      manifest_kind(),
+  };
+  return kKinds;
+}
+
+Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
+                                            std::shared_ptr<Spool> spool) {
+  const SourceKind* kind = nullptr;
+  if (!options.source_kind.empty()) {
+    kind = find_kind(options.source_kind);
+    if (kind == nullptr) {
+      std::string names;
+      for (const SourceKind& one : source_kinds()) {
+        names += str_cat(names.empty() ? "" : ", ", one.name);
+      }
+      return invalid_argument(str_cat("no kind of source is called '",
+                                      escape_bytes(options.source_kind), "'; there are ", names));
+    }
   }
-  if (!S_ISREG(info.st_mode)) {
-    return Status(Code::kNotThisFormat, "neither a folder nor a regular file")
-        .at_path(escape_bytes(path))
-        .with_hint("a list is read twice: write it to a file first");
+  SPK_ASSIGN(const SourceLook look, look_at_source(options.source));
+  if (kind != nullptr) return kind->open(options, look, std::move(spool));
+  for (const SourceKind& one : source_kinds()) {
+    SPK_ASSIGN(const bool recognised, one.recognises(look));
+    if (recognised) return one.open(options, look, std::move(spool));
   }
-  SPK_TRY(check_is_text(path));
-  return ManifestSource::open_list(path, options.root);
+  return internal_error("no kind of source takes what is neither a folder nor a file");
 }
 
 }  // namespace spk

@@ -7,12 +7,15 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/bytes.h"
 #include "base/result.h"
+#include "format/schema.h"
 #include "pipeline/pack_options.h"
+#include "sources/spool.h"
 
 namespace spk {
 
@@ -20,20 +23,62 @@ constexpr int64_t kUnknownMtime = std::numeric_limits<int64_t>::min();
 constexpr uint64_t kUnknownSize = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kMostClasses = uint64_t{1}
                                   << 20;  // class names are held in memory; more is refused
+constexpr uint64_t kAbsentBlob = std::numeric_limits<uint64_t>::max();
+
+// What a field of bytes holds, which decides how it is looked at before it gets in.
+enum class BlobContent {
+  kPicture,  // an encoded picture: must be whole, see image/probe.h
+  kPixels,   // uint8, height x width x channels; its dimensions come with the entry
+  kAny,      // anything; where the first field turns out to be a picture, its size is told
+};
+
+struct SourceBlob {
+  std::string name;
+  BlobContent content = BlobContent::kPicture;
+  bool operator==(const SourceBlob&) const = default;
+};
+
+struct PixelDimensions {
+  uint32_t height = 0;
+  uint32_t width = 0;
+  uint32_t channels = 0;
+  bool operator==(const PixelDimensions&) const = default;
+};
+
+// Values of a numeric field beside the label; bit patterns as in StoredSample::numbers.
+using NumericValues = std::vector<uint64_t>;
+
+// BLOB_BYTES and SIZE_BYTES as in SampleEntry.
+inline uint64_t blob_size(const std::vector<uint64_t>& blob_bytes, uint64_t size_bytes,
+                          size_t blob) {
+  if (blob_bytes.empty()) return blob == 0 ? size_bytes : kAbsentBlob;
+  return blob_bytes[blob];
+}
 
 // One sample as listed. `ordinal` is its place in the source's own order (folder: byte order of the
 // keys of a split; manifest: order of the list) and is set by the planner for sources that list
 // unordered.
 struct SampleEntry {
-  std::string key;   // any bytes; unique within a split unless the source allows repeats
-  std::string path;  // what to open, relative to the source's root; empty: the key is the path
+  std::string key;  // any bytes; unique within a split unless the source allows repeats
+  // What to open. Sources of files: relative to the root; empty: the key is the path. Others: any
+  // bytes that tell the source where the sample lies.
+  std::string path;
   uint64_t ordinal = 0;
   uint64_t size_bytes = kUnknownSize;
   int64_t mtime_ns = kUnknownMtime;
   uint32_t split = 0;               // index into Listing::splits
   std::vector<int64_t> int_labels;  // one of the two is used, see Listing::label_kind
   std::vector<double> float_labels;
+  // One for each of Listing::blobs, kAbsentBlob where the sample has none; size_bytes is the sum of
+  // the others. Empty: the sample is one blob of size_bytes.
+  std::vector<uint64_t> blob_bytes;
+  PixelDimensions pixels;  // of the first blob, where its content is kPixels
+  // One for each of Listing::numbers, nothing where the sample has no value. Empty: none has.
+  std::vector<std::optional<NumericValues>> numbers;
   std::string reject;  // not empty: listing already knows that it cannot become a sample, and why
+
+  // Of a field of Listing::blobs; kAbsentBlob where the sample has none.
+  uint64_t bytes_of_blob(size_t blob) const { return blob_size(blob_bytes, size_bytes, blob); }
 };
 
 enum class LabelKind { kNone, kInt, kFloat };
@@ -62,6 +107,11 @@ struct Listing {
   std::string form;                  // which of its forms, where it has several: "lines", "csv" ...
   std::vector<std::string> splits;   // one empty name where the source has no splits
   std::vector<std::string> classes;  // index = label; empty where labels have no names
+  std::vector<SourceBlob> blobs = {{"image", BlobContent::kPicture}};
+  std::vector<Field> numbers;  // numeric fields beside label, height, width and channels
+  // What was decided about the source's meaning and shapes bytes ("label_base" -> "1"): becomes
+  // part of the plan record.
+  Settings decisions;
   LabelKind label_kind = LabelKind::kNone;
   uint32_t label_count = 1;                 // labels a sample; 0: differs between samples (ragged)
   bool ordered = false;                     // what lists_in_order() says
@@ -69,7 +119,8 @@ struct Listing {
   Warnings warnings;
 };
 
-// Reads one sample. Not thread-safe itself; different handles are independent.
+// Reads one sample: its blobs, those it has, one behind the other. Not thread-safe itself;
+// different handles are independent.
 class SampleHandle {
  public:
   virtual ~SampleHandle() = default;
@@ -95,8 +146,10 @@ class Source {
   virtual Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const = 0;
 };
 
-// Recognises what lies at options.source (a directory: folder; a text file: manifest) or takes
-// options.source_kind's word. Errors name what was found and what can be done.
-Result<std::unique_ptr<Source>> open_source(const PackOptions& options);
+// Recognises what lies at options.source by its content, or takes options.source_kind's word.
+// Errors name what was found and what can be done. What cannot be read at random is written to
+// SPOOL while it is listed; without one, entries of such a source can be listed, but not opened.
+Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
+                                            std::shared_ptr<Spool> spool = nullptr);
 
 }  // namespace spk

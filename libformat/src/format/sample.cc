@@ -27,6 +27,21 @@ void StoredSample::set_floats(size_t field, FieldKind kind, const double* values
   }
 }
 
+void StoredSample::set_bits(size_t field, std::span<const uint64_t> values) {
+  StoredField& stored = fields[field];
+  stored.present = true;
+  stored.first = static_cast<uint32_t>(numbers.size());
+  stored.count = static_cast<uint32_t>(values.size());
+  numbers.insert(numbers.end(), values.begin(), values.end());
+}
+
+std::optional<std::vector<uint64_t>> StoredSample::values(size_t field) const {
+  const StoredField& stored = fields[field];
+  if (!stored.present) return std::nullopt;
+  const auto begin = numbers.begin() + stored.first;
+  return std::vector<uint64_t>(begin, begin + stored.count);
+}
+
 SampleColumns::SampleColumns(const Schema& schema) {
   for (const Field& field : schema.fields) {
     FieldColumns columns;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -39,6 +40,10 @@ struct StoredSample {
   // REQUIRES fields.size() > field. Sets a numeric field's values.
   void set_ints(size_t field, const int64_t* values, size_t count);
   void set_floats(size_t field, FieldKind kind, const double* values, size_t count);
+  // Bit patterns as `numbers` has them.
+  void set_bits(size_t field, std::span<const uint64_t> values);
+  // The same of a numeric field that has them; nothing where it is absent.
+  std::optional<std::vector<uint64_t>> values(size_t field) const;
 };
 
 // Which table is written: a chunk's holds everything; a shard's part of the index has keys and

@@ -1,0 +1,56 @@
+#include "sources/spool.h"
+
+#include <utility>
+
+#include "base/text.h"
+#include "io/atomic_file.h"
+
+namespace spk {
+
+Spool::Writer::Writer(const Directory& directory, std::string name, std::string temporary_name,
+                      File file)
+    : directory_(&directory),
+      name_(std::move(name)),
+      temporary_name_(std::move(temporary_name)),
+      file_(std::move(file)) {}
+
+Spool::Writer::~Writer() {
+  if (!file_.is_open()) return;
+  file_ = File();
+  (void)directory_->unlink(temporary_name_);
+}
+
+Status Spool::Writer::append(ByteSpan bytes) {
+  SPK_TRY(file_.write_all(bytes_, bytes));
+  bytes_ += bytes.size();
+  return {};
+}
+
+Status Spool::Writer::finish() {
+  SPK_TRY(file_.sync());
+  SPK_TRY(file_.close());
+  return directory_->rename(temporary_name_, name_);
+}
+
+Status Spool::make_directory() {
+  const std::lock_guard lock(mutex_);
+  if (directory_.is_open()) return {};
+  auto made = Directory::create(path_);
+  if (!made.ok() && made.status().code() == Code::kExists) made = Directory::open(path_);
+  SPK_ASSIGN(directory_, std::move(made));
+  return {};
+}
+
+Result<bool> Spool::holds(const std::string& name) {
+  SPK_TRY(make_directory());
+  return directory_.exists(name);
+}
+
+Result<Spool::Writer> Spool::create(const std::string& name) {
+  SPK_TRY(make_directory());
+  std::string temporary = str_cat(name, ".", unique_token(), ".tmp");
+  SPK_ASSIGN(File file, File::create(directory_, temporary));
+  return Writer(directory_, name, std::move(temporary), std::move(file));
+}
+
+}  // namespace spk
