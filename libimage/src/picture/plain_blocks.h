@@ -1,60 +1,104 @@
 // MCUs of a scan, read or passed over. Included by plain_jpeg.cc in a namespace for each kind of
 // machine, where Component and what it needs are known. All false where the scan is not sound.
 
+// Leaves at least kMaxTokenBits in the reader.
 inline bool read_mean(BitReader& reader, Component& component) {
   reader.refill();
   HuffmanTable::Token token = component.dc->look(reader);
-  if (token.is_none()) token = component.dc->look_long(reader.peek(32));
+  if (token.is_none()) {
+    token = component.dc->look_long(reader.peek(32));
+    if (token.is_none()) return false;
+  }
+  component.mean =
+      static_cast<int16_t>(component.mean + reader.value(token.bits(), token.last_size()));
   reader.drop(token.bits());
-  component.mean = static_cast<int16_t>(component.mean + token.value());
-  return !token.is_none();
+  if (token.bits() > 56 - HuffmanTable::kMaxTokenBits) reader.refill();
+  return true;
 }
 
 inline bool skip_block(BitReader& reader, Component& component) {
   if (!read_mean(reader, component)) return false;
   const HuffmanTable& ac = *component.ac;
   for (uint32_t k = 1; k < 64;) {
-    reader.refill();
-    HuffmanTable::Token token = ac.look_far(reader);
-    // At place 64 a block ends without saying so, and what says it belongs to the next. The usual
-    // case is an end that is said, before that place.
-    const uint32_t there = k + token.step();
-    if (there > 64 && (there >= HuffmanTable::kEnd + 64 || !token.ends_block())) {
-      token = ac.look(reader);
-      if (token.is_none()) token = ac.look_long(reader.peek(32));
-      if (token.is_none() || (k + token.step() > 64 && !token.ends_block())) return false;
+    HuffmanTable::Run run = ac.look_far(reader);
+    if (run.is_within(k)) {
+      reader.drop(run.bits());
+      reader.refill();
+      k += run.step();
+      if (k >= 64) break;
+      run = ac.look_far(reader);
+      if (run.is_within(k)) {
+        reader.drop(run.bits());  // and kMaxTokenBits are left
+        k += run.step();
+        continue;
+      }
     }
-    reader.drop(token.bits());
-    k += token.step();
+    reader.refill();
+    HuffmanTable::Token token = ac.look(reader);
+    if (token.is_none()) token = ac.look_long(reader.peek(32));
+    if (token.is_none()) return false;
+    reader.drop(token.first_bits());
+    reader.refill();
+    if (token.first_step() == 0) return true;
+    k += token.first_step();
+    if (k > 64) return false;
   }
   return true;
 }
 
+// The values of TOKEN, to their places behind K. Where there is only one it is stored twice.
+inline void take_values(BitReader& reader, HuffmanTable::Token token, uint32_t& k, int16_t* block) {
+  block[kNatural[k + token.first_step() - 1]] =
+      static_cast<int16_t>(reader.value(token.first_bits(), token.first_size()));
+  k += token.step();
+  block[kNatural[k - 1]] = static_cast<int16_t>(reader.value(token.bits(), token.last_size()));
+  reader.drop(token.bits());
+}
+
+// Reads a block's values behind its mean. Returns the place behind the last one, 1 where there is
+// none, or 0 where the block is not sound.
+inline uint32_t read_values(BitReader& reader, const HuffmanTable& ac, int16_t* block) {
+  for (uint32_t k = 1;;) {
+    HuffmanTable::Token token = ac.look(reader);
+    if (k + token.step() <= 64) {
+      take_values(reader, token, k, block);
+      reader.refill();
+      token = ac.look(reader);
+      if (k + token.step() <= 64) {
+        take_values(reader, token, k, block);  // and kMaxTokenBits are left
+        continue;
+      }
+    }
+    // Near the end: one code after the other.
+    if (k == 64) return k;
+    reader.refill();
+    if (token.is_none()) token = ac.look_long(reader.peek(32));
+    if (token.is_none()) return 0;
+    if (token.first_step() > 0) {
+      if (k + token.first_step() > 64) return 0;
+      k += token.first_step();
+      block[kNatural[k - 1]] =
+          static_cast<int16_t>(reader.value(token.first_bits(), token.first_size()));
+      if (k == 64 || !token.ends_block()) {
+        reader.drop(token.first_bits());
+        reader.refill();
+        continue;
+      }
+    }
+    reader.drop(token.bits());
+    return k;
+  }
+}
+
 inline bool read_block(BitReader& reader, Component& component, const BlockPlace& place) {
   if (!read_mean(reader, component)) return false;
-  const HuffmanTable& ac = *component.ac;
   int16_t* const block = &component.waiting[64 * component.waiting_count];
   // By pieces, for which compilers use vector stores; all at once would be a slow "rep stos".
   for (size_t i = 0; i < 64; i += 16) std::memset(block + i, 0, 16 * sizeof *block);
   block[0] = static_cast<int16_t>(component.mean);
-  bool only_mean = true;
-  for (uint32_t k = 1; k < 64;) {
-    reader.refill();
-    HuffmanTable::Token token = ac.look(reader);
-    if (k + token.step() > 64) {
-      if (token.is_none()) token = ac.look_long(reader.peek(32));
-      if (token.ends_block()) {
-        reader.drop(token.bits());
-        break;
-      }
-      if (token.is_none() || k + token.step() > 64) return false;
-    }
-    reader.drop(token.bits());
-    k += token.step();
-    block[kNatural[k - 1]] = static_cast<int16_t>(token.value());
-    only_mean = false;
-  }
-  if (only_mean) {
+  const uint32_t behind = read_values(reader, *component.ac, block);
+  if (behind == 0) return false;
+  if (behind == 1) {
     inverse_dct_mean(static_cast<int16_t>(component.mean * component.quant[0]), place);
     return true;
   }
