@@ -90,7 +90,13 @@ class DocsTest(PackTest):
                 # The head of a help line is the option; its explanation may speak of others.
                 heads = re.findall(r"^  (?:-\w,)?(--[a-z][a-z0-9-]*)", text(done.out), re.MULTILINE)
                 options = set(heads)
-                written = long_options(page.read_text(encoding="utf-8"))
+                words = page.read_text(encoding="utf-8")
+                written = long_options(words)
+                # What a source is, is said in one place.
+                if "(pack.md#options-of-the-source)" in words:
+                    pack_page = page.with_name("pack.md").read_text(encoding="utf-8")
+                    section = pack_page.split("### Options of the source")[1]
+                    written |= long_options(re.split(r"^##", section, flags=re.MULTILINE)[0])
                 self.assertEqual(options - written - COMMON, set(), "options without words")
 
     def test_options_that_pages_name_exist(self):

@@ -9,6 +9,7 @@
 #include "commands/named_file.h"
 #include "commands/options.h"
 #include "commands/pack_report.h"
+#include "commands/source_options.h"
 #include "format/constants.h"
 #include "pipeline/dry_run.h"
 #include "pipeline/pack_run.h"
@@ -49,7 +50,7 @@ class PackCommand : public Command {
 
  private:
   void add_geometry_options();
-  void add_source_options();
+  void add_listing_options();
   int run_dry(Ui& ui);
 
   CLI::App* sub_ = nullptr;
@@ -65,7 +66,7 @@ void PackCommand::add_to(CLI::App& app) {
       ->required();
   sub_->add_option("OUT", options_.output, "Directory to make; built in OUT.partial first")
       ->required();
-  add_source_options();
+  add_listing_options();
   add_geometry_options();
   add_jobs_option(*sub_, &options_.jobs);
   sub_->add_option("--io-threads", options_.io_threads,
@@ -91,18 +92,8 @@ void PackCommand::add_to(CLI::App& app) {
       "stopped, and says \"complete\" when there is nothing to do.");
 }
 
-void PackCommand::add_source_options() {
-  add_choice_option<std::string>(*sub_, "--source", &options_.source_kind,
-                                 {{"folder", "folder"}, {"manifest", "manifest"}},
-                                 "What SRC is; recognised by itself");
-  sub_->add_option("--root", options_.root, "List: paths are relative to this; default its folder")
-      ->type_name("DIR");
-  add_choice_option<LabelMode>(*sub_, "--labels", &options_.labels,
-                               {{"auto", LabelMode::kAuto},
-                                {"int", LabelMode::kInt},
-                                {"float", LabelMode::kFloat},
-                                {"none", LabelMode::kNone}},
-                               "What labels are; default auto");
+void PackCommand::add_listing_options() {
+  add_source_options(*sub_, &options_);
   add_choice_option<SplitMode>(
       *sub_, "--splits", &options_.splits, {{"auto", SplitMode::kAuto}, {"none", SplitMode::kNone}},
       "auto: folders train, val, test ... become packs of their own; none: classes");

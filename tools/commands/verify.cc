@@ -8,6 +8,7 @@
 #include "commands/damage_report.h"
 #include "commands/options.h"
 #include "commands/pack_set.h"
+#include "commands/source_options.h"
 #include "container/verify.h"
 #include "pipeline/pack_proof.h"
 #include "ui/signals.h"
@@ -34,8 +35,7 @@ class VerifyCommand : public Command {
   std::string path_;
   bool quick_ = false;
   bool decode_ = false;
-  std::string against_;
-  std::string root_;
+  PackOptions against_;  // .source is empty where nothing is compared
   uint32_t jobs_ = 0;
   uint64_t memory_bytes_ = uint64_t{512} << 20;
   ProgressMode progress_ = ProgressMode::kAuto;
@@ -51,12 +51,10 @@ void VerifyCommand::add_to(CLI::App& app) {
       sub_->add_flag("--quick", quick_, "Names, sizes, footers, index and manifest only");
   sub_->add_flag("--decode", decode_, "Also decode every picture")->excludes(quick);
   CLI::Option* against =
-      sub_->add_option("--against", against_, "Also compare every file of this source")
+      sub_->add_option("--against", against_.source, "Also compare every file of this source")
           ->type_name("SRC")
           ->excludes(quick);
-  sub_->add_option("--root", root_, "With a list as SRC: the folder that its paths start in")
-      ->type_name("DIR")
-      ->needs(against);
+  for (CLI::Option* option : add_source_options(*sub_, &against_)) option->needs(against);
   add_jobs_option(*sub_, &jobs_);
   add_size_option(*sub_, "--memory", &memory_bytes_, "Memory to use at most; default 512MiB");
   add_json_option(*sub_);
@@ -138,17 +136,17 @@ void VerifyCommand::show_fault(Ui& ui, const ProofFault& fault) {
 // Lists the source with the choices that the packs were made with, then compares split by split.
 Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& packs,
                               const ProofOptions& options) {
-  PackOptions pack_options;
-  pack_options.source = against_;
-  pack_options.root = root_;
+  PackOptions pack_options = against_;
   pack_options.jobs = jobs_;
   pack_options.memory_bytes = memory_bytes_;
   pack_options.splits = packs.front().split.empty() ? SplitMode::kNone : SplitMode::kAuto;
   for (const auto& [key, value] : packs.front().pack->settings()) {
-    if (key == "labels" && value == "float") pack_options.labels = LabelMode::kFloat;
-    if (key == "labels" && value == "none") pack_options.labels = LabelMode::kNone;
+    if (key != "labels" || pack_options.labels != LabelMode::kAuto) continue;
+    if (value == "float") pack_options.labels = LabelMode::kFloat;
+    if (value == "none") pack_options.labels = LabelMode::kNone;
   }
-  SPK_ASSIGN(const std::unique_ptr<Source> source, open_source(pack_options));
+  SPK_ASSIGN(const std::unique_ptr<Source> source,
+             open_source(pack_options, Spool::make_temporary()));
   progress.stage("listing");
   std::mutex mutex;
   std::vector<std::vector<SampleEntry>> entries;
@@ -216,7 +214,7 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
     }
     conclude("decode", before);
   }
-  if (!against_.empty()) {
+  if (!against_.source.empty()) {
     const uint64_t before = faults_;
     Status compared = compare(progress, packs, options);
     // PACK is one; it is SRC that is something else.
@@ -237,7 +235,7 @@ int VerifyCommand::run(Ui& ui) {
     status = verify_one(ui, progress, pack);
     if (!status.ok()) break;
   }
-  if (status.ok() && (decode_ || !against_.empty())) {
+  if (status.ok() && (decode_ || !against_.source.empty())) {
     // What is so damaged that it does not open has been reported; there is nothing to compare.
     auto packs = open_packs(path_);
     status = packs.ok() ? prove_more(ui, progress, *packs) : packs.status();

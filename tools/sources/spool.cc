@@ -1,5 +1,7 @@
 #include "sources/spool.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -30,6 +32,19 @@ Status Spool::Writer::finish() {
   SPK_TRY(file_.sync());
   SPK_TRY(file_.close());
   return directory_->rename(temporary_name_, name_);
+}
+
+std::shared_ptr<Spool> Spool::make_temporary() {
+  const std::filesystem::path folder = std::filesystem::temp_directory_path();
+  auto spool = std::make_shared<Spool>(folder / str_cat("stripepack-", unique_token()));
+  spool->is_temporary_ = true;
+  return spool;
+}
+
+Spool::~Spool() {
+  if (!is_temporary_ || !directory_.is_open()) return;
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
 }
 
 Status Spool::make_directory() {

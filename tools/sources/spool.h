@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -40,6 +41,11 @@ class Spool {
 
   // DIRECTORY is made when the first file is.
   explicit Spool(std::string directory) : path_(std::move(directory)) {}
+  // In a folder for temporary files ($TMPDIR, /tmp); removed at the end of its life.
+  static std::shared_ptr<Spool> make_temporary();
+  ~Spool();
+  Spool(const Spool&) = delete;
+  Spool& operator=(const Spool&) = delete;
 
   // Names are single path components. A good one tells of what the bytes were made (a hash of path,
   // size and mtime), so that a file that is there can be taken for what it is.
@@ -51,6 +57,7 @@ class Spool {
  private:
   Status make_directory();
   std::string path_;
+  bool is_temporary_ = false;
   std::mutex mutex_;  // guards directory_ until it is open
   Directory directory_;
 };

@@ -1,0 +1,37 @@
+#include "commands/source_options.h"
+
+#include <utility>
+#include <vector>
+
+#include "commands/options.h"
+#include "sources/source_kind.h"
+
+namespace spk {
+
+std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options) {
+  std::vector<std::pair<std::string, std::string>> kinds;
+  for (const SourceKind& kind : source_kinds()) kinds.emplace_back(kind.name, kind.name);
+  std::vector<CLI::Option*> added;
+  const auto add = [&added](CLI::Option* option) { added.push_back(option); };
+  add(add_choice_option<std::string>(sub, "--source", &options->source_kind, std::move(kinds),
+                                     "What SRC is; recognised by itself"));
+  add(sub.add_option("--root", options->root,
+                     "List: paths are relative to this; default its folder")
+          ->type_name("DIR"));
+  add(add_choice_option<LabelMode>(sub, "--labels", &options->labels,
+                                   {{"auto", LabelMode::kAuto},
+                                    {"int", LabelMode::kInt},
+                                    {"float", LabelMode::kFloat},
+                                    {"none", LabelMode::kNone}},
+                                   "What labels are; default auto"));
+  add(sub.add_option("--db", options->database, "LMDB: the named database to take")
+          ->type_name("NAME"));
+  add(add_choice_option<LabelFrom>(
+      sub, "--label-from", &options->label_from,
+      {{"auto", LabelFrom::kAuto}, {"key-prefix", LabelFrom::kKeyPrefix}},
+      "LMDB of pictures: labels are what stands before the first '/' (or last '_') of a key"));
+  add(sub.add_flag("--salvage", options->salvage, "Of a source that is cut, take what is whole"));
+  return added;
+}
+
+}  // namespace spk
