@@ -239,10 +239,14 @@ class PyLoader {
 
   py::dict info() {
     spk_loader_info info = {};
+    std::string reading;
+    std::string warning;
     {
       const py::gil_scoped_release released;
       const std::unique_lock<std::mutex> turn = take_turn();
       info = loader_.info();
+      reading = loader_.reading();
+      warning = loader_.warning();
     }
     py::dict out;
     out["order"] = info.order;
@@ -262,6 +266,10 @@ class PyLoader {
     out["wait_ns"] = info.wait_ns;
     out["memory_limit_bytes"] = info.memory_limit_bytes;
     out["memory_peak_bytes"] = info.memory_peak_bytes;
+    out["engine"] = info.engine;
+    out["direct"] = info.direct;
+    out["reading"] = reading;
+    out["warning"] = warning;
     return out;
   }
 

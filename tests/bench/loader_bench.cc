@@ -146,7 +146,7 @@ class Bench {
     LoaderOptions options;
     options.engine = engine;
     options.check_checksums = check;
-    options.direct = direct;
+    options.direct = direct ? DirectChoice::kOn : DirectChoice::kOff;
     options.tail = TailRule::kExact;
     options.fields = {pack_->schema().fields[0].name};
     const auto kept = std::make_shared<std::unique_ptr<Loader>>();

@@ -52,15 +52,24 @@ class BenchTest(PackTest):
             for order in ("shuffled", "sequential", "random"):
                 head, (epoch,), _ = self.bench("--engine", engine, "--epoch-order", order,
                                                "--no-checks", "--seed", 5)
-                self.assertEqual((head["engine"], head["order"], head["checks"], head["seed"]),
-                                 (engine, order, False, 5))
+                self.assertEqual((head["order"], head["checks"], head["seed"]), (order, False, 5))
+                self.assertIn(head["engine"], {"auto": ("mmap", "pool"), "uring": ("uring", "pool")}
+                              .get(engine, (engine,)))
+                self.assertFalse(head["direct"])
+                self.assertIn("through the page cache: ", head["reading"])
                 self.assertEqual(epoch["payload_bytes"], self.payload)
                 if engine in ("pool", "uring"):
                     self.assertGreater(epoch["reads"], 0)
                     self.assertAlmostEqual(epoch["mean_read_bytes"],
                                            epoch["read_bytes"] / epoch["reads"])
-        self.bench("--engine", "pool", "--direct")
-        self.fails(USAGE, "cannot pass by the page cache", self.out, "--engine", "mmap", "--direct")
+        head, _, _ = self.bench("--direct", "on")
+        self.assertEqual((head["engine"], head["direct"], head["reading"]),
+                         ("pool", True, "past the page cache: as asked"))
+        head, _, _ = self.bench("--direct", "off")
+        self.assertEqual((head["direct"], head["reading"]),
+                         (False, "through the page cache: as asked"))
+        self.fails(USAGE, "cannot pass by the page cache", self.out, "--engine", "mmap", "--direct",
+                   "on")
 
     def test_steps_take_their_time(self):
         self.make()
@@ -87,6 +96,8 @@ class BenchTest(PackTest):
         lines = text(done.out).splitlines()
         self.assertEqual(lines[0], "70 samples, 2 chunks; ranks 1, batch 8, order shuffled, "
                                    "lanes 64, window 1")
+        self.assertTrue(lines[1].startswith("engine "), lines[1])
+        self.assertTrue(lines[2].startswith("reads through the page cache: "), lines[2])
         self.assertEqual([line for line in lines if line.startswith("epoch")], ["epoch 0", "epoch 1"])
         self.assertEqual(sum(line.startswith("  accelerators busy") for line in lines), 2)
         self.assertEqual(done.err, b"")

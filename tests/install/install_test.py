@@ -84,7 +84,8 @@ class Install(unittest.TestCase):
     def test_public_headers_only(self):
         headers = sorted(path.name for path in (self.prefix / "include").rglob("*")
                          if path.is_file())
-        self.assertEqual(headers, ["image.h"] * self.has_images + ["stripepack.h", "stripepack.hpp"])
+        self.assertEqual(headers, ["error.hpp"] + ["image.h"] * self.has_images +
+                         ["stripepack.h", "stripepack.hpp"])
 
     def test_program_runs_from_the_prefix(self):
         said = run(self.prefix / "bin/stripepack", "--version", env={"LD_LIBRARY_PATH": ""})

@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import unittest
+import warnings
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from packs import TestPack, stripepack  # noqa: E402
@@ -209,6 +210,35 @@ class LoaderTest(unittest.TestCase):
         rest = rows(loader)
         self.assertEqual(rest, rows(self.loader(batch=16, state=state)))
         self.assertLessEqual(loader.stats["memory_peak_bytes"], 1 << 20)
+
+    def test_how_files_are_read(self):
+        stats = self.loader(engine="pool", direct="on").stats
+        self.assertEqual((stats["direct"], stats["engine"], stats["reading"]),
+                         (True, "pool", "past the page cache: as asked"))
+        stats = self.loader(direct="off").stats
+        self.assertEqual((stats["direct"], stats["reading"]),
+                         (False, "through the page cache: as asked"))
+        self.assertRegex(self.loader().stats["reading"], "^through the page cache: ")
+        with self.assertRaisesRegex(ValueError, "direct is 'maybe'; choose one of auto, on, off"):
+            self.loader(direct="maybe")
+
+    def test_sorted_storage_is_warned_about_once(self):
+        test_pack = TestPack({f"class{i:02}": 40 for i in range(20)}, shuffle=False)
+        self.addCleanup(test_pack.close)
+        dataset = test_pack.open()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            stripepack.Loader(dataset, batch=16, order="random")
+            self.assertEqual(caught, [])
+            loader = stripepack.Loader(dataset, batch=16, world=2, lanes=4)
+            stripepack.Loader(dataset, batch=16, world=2, lanes=4)
+            self.loader(batch=64, lanes=2)
+        self.assertEqual([warning.category for warning in caught], [stripepack.SortedStorageWarning])
+        self.assertEqual(caught[0].filename, __file__)
+        self.assertEqual(str(caught[0].message), f"{dataset.path}: {loader.stats['warning']}")
+        self.assertRegex(loader.stats["warning"],
+                         r"^storage is sorted by class: expect a class variance up to [78]\.\d x ")
+        self.assertEqual(self.loader().stats["warning"], "")
 
     # --- State
 

@@ -32,7 +32,7 @@ except ImportError as error:
 class TestPack:
     """A pack of about 40 chunks of 64 KiB, of three classes, and what is in it."""
 
-    def __init__(self, counts=None, smallest=2000, largest=9000):
+    def __init__(self, counts=None, smallest=2000, largest=9000, shuffle=True):
         self._folder = tempfile.TemporaryDirectory(prefix="stripepack-python-")
         root = pathlib.Path(self._folder.name)
         self.root = root
@@ -41,7 +41,8 @@ class TestPack:
                                           smallest, largest)
         self.path = root / "pack"
         done = subprocess.run([PROGRAM, "pack", root / "pictures", self.path, "--shards", "3",
-                               "--chunk-size", "64KiB"], capture_output=True, text=True)
+                               "--chunk-size", "64KiB", *([] if shuffle else ["--no-shuffle"])],
+                              capture_output=True, text=True)
         if done.returncode != 0:
             raise AssertionError(done.stderr)
 

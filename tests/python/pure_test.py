@@ -51,7 +51,8 @@ def answers(path, damaged):
                     hashlib.md5(batch.packed("image")[0]).hexdigest(), batch.present("label").tolist()]
                    for batch in loader]
         told.append([options, batches, loader.state(), loader.lanes, loader.window,
-                     {name: loader.stats[name] for name in ("steps", "samples", "payload_bytes")}])
+                     {name: loader.stats[name] for name in ("steps", "samples", "payload_bytes",
+                                                           "warning")}])
         if batches:
             options.update(state=dice.choice(batches)[4], world=5, rank=3)
             told.append([batch.ids.tolist() for batch in stripepack.Loader(dataset, **options)])

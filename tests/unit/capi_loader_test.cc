@@ -67,6 +67,14 @@ TEST_F(CApiLoader, InfoCounts) {
   EXPECT_GT(told.read_bytes, payload / 2);
   EXPECT_GT(told.memory_peak_bytes, 0u);
   EXPECT_LE(told.memory_peak_bytes, told.memory_limit_bytes);
+  EXPECT_EQ(told.engine, static_cast<uint32_t>(SPK_ENGINE_POOL));
+  EXPECT_EQ(told.direct, 0u);
+  EXPECT_EQ(std::string(spk_loader_reading(loader.get())).rfind("through the page cache: ", 0), 0u);
+  EXPECT_STREQ(spk_loader_reading(nullptr), "");
+  EXPECT_STREQ(spk_loader_warning(loader.get()), "");
+  EXPECT_STREQ(spk_loader_warning(nullptr), "");
+  wanted.direct = SPK_DIRECT_ON;
+  EXPECT_EQ(info(open(wanted).get()).direct, 1u);
 }
 
 TEST_F(CApiLoader, PositionsAndRepetitions) {

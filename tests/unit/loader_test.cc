@@ -23,7 +23,7 @@ TEST_F(LoaderTest, EveryEngineGivesTheSameBatches) {
       if (direct && engine == EngineChoice::kMmap) continue;
       LoaderOptions other = options();
       other.engine = engine;
-      other.direct = direct;
+      other.direct = direct ? DirectChoice::kOn : DirectChoice::kOff;
       const auto loader = open(other);
       EXPECT_EQ(rest(*loader), usual) << static_cast<int>(engine) << direct;
       const LoaderStats stats = loader->stats();

@@ -62,7 +62,10 @@ class BenchCommand : public Command {
                      kMaxWindow);
     add_choice_option<EngineChoice>(*sub_, "--engine", &loader.engine, engine_names(),
                                     "How files are read; default auto");
-    sub_->add_flag("--direct", loader.direct, "Pass by the page cache");
+    add_choice_option<DirectChoice>(
+        *sub_, "--direct", &loader.direct,
+        {{"auto", DirectChoice::kAuto}, {"on", DirectChoice::kOn}, {"off", DirectChoice::kOff}},
+        "Pass by the page cache; default auto: where it cannot help");
     sub_->add_flag("--no-checks", no_checks_, "Do not compare checksums");
     add_size_option(*sub_, "--memory", &loader.memory_bytes,
                     "Limit of each rank's buffers; default: chosen");
@@ -96,7 +99,7 @@ class BenchCommand : public Command {
     SPK_ASSIGN(const Quality quality, judge(*pack, bench->order()));
 
     print_head(ui, *pack, *bench);
-    warn_of_sorted(ui, quality);
+    if (!bench->warning().empty()) ui.note(str_cat("warning: ", bench->warning()));
     for (uint64_t i = 0; i < epochs_; ++i) {
       const uint64_t epoch = loader.epoch + i;
       Progress progress(ui, progress_);
@@ -127,17 +130,16 @@ class BenchCommand : public Command {
   void print_head(Ui& ui, const Pack& pack, const BenchRun& bench) const {
     const LoaderOptions& loader = settings_.loader;
     const OrderSettings& order = bench.order();
-    std::string engine;
-    for (const auto& [name, choice] : engine_names()) {
-      if (choice == loader.engine) engine = name;
-    }
+    const Reading& reading = bench.reading();
+    const std::string_view engine = engine_choice_name(reading.engine);
     if (ui.json_mode()) {
       JsonWriter json = json_line("bench");
       json.member("samples", pack.sample_count()).member("chunks", pack.chunk_count());
       json.member("ranks", loader.world).member("batch", loader.batch);
       json.member("order", order_kind_name(order.kind)).member("seed", order.seed);
       json.member("lanes", order.lanes).member("window", order.window);
-      json.member("engine", engine).member("direct", loader.direct);
+      json.member("engine", engine).member("direct", reading.direct);
+      json.member("reading", reading.why);
       json.member("checks", loader.check_checksums).member("decode", settings_.decode);
       json.member("step_ms", step_ms_);
       json.member("memory_limit_bytes", bench.memory_limit_bytes());
@@ -148,9 +150,10 @@ class BenchCommand : public Command {
                          format_count(pack.chunk_count()), " chunks; ranks ", loader.world,
                          ", batch ", loader.batch, ", order ", order_kind_name(order.kind),
                          ", lanes ", order.lanes, ", window ", order.window));
-    (void)ui.out(str_cat("engine ", engine, loader.direct ? ", direct" : "", ", checks ",
+    (void)ui.out(str_cat("engine ", engine, reading.direct ? ", direct" : "", ", checks ",
                          loader.check_checksums ? "on" : "off",
                          settings_.decode ? ", decoding" : "", ", step ", step_ms_, " ms"));
+    (void)ui.out(str_cat("reads ", reading.why));
   }
 
   void print_epoch(Ui& ui, const BenchEpoch& found) const {
@@ -207,11 +210,6 @@ class BenchCommand : public Command {
     }
   }
 
-  void warn_of_sorted(Ui& ui, const Quality& quality) const {
-    if (settings_.loader.order != OrderKind::kShuffled || !quality.mix.is_sorted()) return;
-    ui.note(str_cat("warning: ", sorted_storage_text(quality.variance_estimate)));
-  }
-
   void print_summary(Ui& ui, const BenchRun& bench, const Quality& quality) const {
     if (ui.json_mode()) {
       JsonWriter json = json_line("summary");
@@ -219,6 +217,9 @@ class BenchCommand : public Command {
       if (quality.pairs_again) json.member("pairs_again", *quality.pairs_again);
       if (quality.spread) {
         json.member("class_variance", quality.spread->variance);
+        if (settings_.loader.order == OrderKind::kShuffled) {
+          json.member("class_variance_estimate", quality.variance_estimate);
+        }
         json.member("class_correlation", quality.mix.correlation());
         json.member("sorted", quality.mix.is_sorted());
       }

@@ -51,6 +51,9 @@ class BenchRun {
   Result<BenchEpoch> run_epoch(uint64_t epoch, Progress& progress);
 
   const OrderSettings& order() const noexcept { return loaders_.front()->order(); }
+  // The same for all ranks.
+  const std::string& warning() const noexcept { return loaders_.front()->warning(); }
+  const Reading& reading() const noexcept { return loaders_.front()->reading(); }
   // Of the ranks' buffers, added up.
   uint64_t memory_limit_bytes() const;
   uint64_t memory_peak_bytes() const;

@@ -276,6 +276,13 @@ enum {
   SPK_TAIL_EXACT = 2 /* a short batch; some ranks may have none at all */
 };
 
+/* Whether reads pass by the page cache (O_DIRECT), where the file system can. AUTO: yes where the
+ * cache cannot help, that is where whole chunks are read in a shuffled order, each by one loader
+ * only (lanes divide by the ranks, one worker), the pack's chunks are more than half of the memory
+ * that the cache may use (the least of what the system has available and of the limits of the
+ * process's control groups), and the engine is not mmap. */
+enum { SPK_DIRECT_AUTO = 0, SPK_DIRECT_ON = 1, SPK_DIRECT_OFF = 2 };
+
 /* All zeros are the defaults, but for struct_size. */
 typedef struct spk_loader_options {
   uint32_t struct_size; /* sizeof(spk_loader_options) */
@@ -293,7 +300,7 @@ typedef struct spk_loader_options {
   uint64_t workers;      /* 0: 1 */
   uint64_t memory_bytes; /* limit of the buffers; 0: chosen */
   uint32_t threads;      /* that read and check; 0: chosen */
-  uint32_t direct;       /* not 0: pass by the page cache, where the file system can */
+  uint32_t direct;       /* SPK_DIRECT_... */
   uint32_t skip_checksums;
   uint32_t skip_damaged;     /* not 0: damaged samples are left out, and counted */
   const char* const* fields; /* names of the fields that are wanted; NULL: all */
@@ -339,10 +346,19 @@ typedef struct spk_loader_info {
   uint64_t wait_ns; /* for reads, in spk_loader_next */
   uint64_t memory_limit_bytes;
   uint64_t memory_peak_bytes;
+  uint32_t engine; /* that was chosen: SPK_ENGINE_POOL, _URING or _MMAP */
+  uint32_t direct; /* 1: reads pass by the page cache */
 } spk_loader_info;
 
 SPK_API int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* out,
                                     spk_error* err) SPK_NOEXCEPT;
+/* Why it reads as it does, in words, for people: "through the page cache: ...". Belongs to the
+ * loader; empty for NULL. */
+SPK_API const char* spk_loader_reading(const spk_loader* loader) SPK_NOEXCEPT;
+/* What people should be told of: storage that is sorted by class, which a shuffled order with so
+ * few lanes does not mix well, with an estimate. Found out when the loader was opened, from the
+ * field "label" of some samples. Belongs to the loader; empty where there is nothing to tell. */
+SPK_API const char* spk_loader_warning(const spk_loader* loader) SPK_NOEXCEPT;
 /* NULL is allowed. Batches may be used and closed afterwards. */
 SPK_API void spk_loader_close(spk_loader* loader) SPK_NOEXCEPT;
 

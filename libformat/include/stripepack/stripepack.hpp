@@ -11,63 +11,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "stripepack/error.hpp"
 #include "stripepack/stripepack.h"
-
-#if defined(__cpp_exceptions)
-#include <exception>
-#endif
 
 namespace stripepack {
 
-// What went wrong; false where nothing did.
-class Error
-#if defined(__cpp_exceptions)
-    : public std::exception
-#endif
-{
- public:
-  Error() noexcept : raw_{sizeof(spk_error), SPK_OK, 0, SPK_NO_SHARD, SPK_NO_OFFSET, {}} {}
-  explicit operator bool() const noexcept { return raw_.code != SPK_OK; }
-  int code() const noexcept { return raw_.code; }
-  const char* code_name() const noexcept { return spk_code_name(raw_.code); }
-  int os_errno() const noexcept { return raw_.os_errno; }
-  std::uint32_t shard() const noexcept { return raw_.shard; }
-  std::uint64_t offset() const noexcept { return raw_.offset; }
-#if defined(__cpp_exceptions)
-  const char* what() const noexcept override { return raw_.message; }
-#else
-  const char* what() const noexcept { return raw_.message; }
-#endif
-  // For a call of the C interface.
-  spk_error* fill() noexcept {
-    *this = Error();
-    return &raw_;
-  }
-
- private:
-  spk_error raw_;
-};
-
 namespace detail {
-#if defined(__cpp_exceptions)
-// Calls BODY with an Error and throws it where it is filled.
-template <typename Body>
-auto or_throw(Body&& body) {
-  Error error;
-  if constexpr (std::is_void_v<decltype(body(error))>) {
-    body(error);
-    if (error) throw error;
-  } else {
-    auto value = body(error);
-    if (error) throw error;
-    return value;
-  }
-}
-#endif
 struct ClosePack {
   void operator()(spk_pack* pack) const noexcept { spk_close(pack); }
 };
@@ -201,7 +153,7 @@ struct LoaderOptions {
   std::uint64_t workers = 1;
   std::uint64_t memory_bytes = 0;
   std::uint32_t threads = 0;
-  bool direct = false;
+  std::uint32_t direct = SPK_DIRECT_AUTO;
   bool skip_checksums = false;
   bool skip_damaged = false;
   std::vector<std::string> fields;     // empty: all
@@ -239,6 +191,10 @@ class Loader {
     spk_loader_get_info(get(), &info, nullptr);
     return info;
   }
+  // Why it reads as it does, and what people should be warned of (empty: nothing). Both live as
+  // long as the loader.
+  const char* reading() const noexcept { return spk_loader_reading(get()); }
+  const char* warning() const noexcept { return spk_loader_warning(get()); }
 #if defined(__cpp_exceptions)
   Batch next() {
     return detail::or_throw([&](Error& error) { return next(error); });
@@ -409,7 +365,7 @@ class Pack {
     raw.workers = options.workers;
     raw.memory_bytes = options.memory_bytes;
     raw.threads = options.threads;
-    raw.direct = options.direct ? 1 : 0;
+    raw.direct = options.direct;
     raw.skip_checksums = options.skip_checksums ? 1 : 0;
     raw.skip_damaged = options.skip_damaged ? 1 : 0;
     raw.fields = names.empty() ? nullptr : names.data();

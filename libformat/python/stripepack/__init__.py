@@ -20,6 +20,7 @@ Python: stripepack.compiled is False then.
 """
 from ._core import COMPILED as compiled
 from ._core import core as _core_module
+from ._errors import SortedStorageWarning
 from .batch import Batch
 from .dataset import Dataset, Field, open  # pylint: disable=redefined-builtin
 from .loader import Loader
@@ -27,5 +28,6 @@ from .loader import Loader
 Error = _core_module.Error
 Pack = Dataset
 
-__all__ = ["Batch", "Dataset", "Error", "Field", "Loader", "Pack", "compiled", "open"]
+__all__ = ["Batch", "Dataset", "Error", "Field", "Loader", "Pack", "SortedStorageWarning", "compiled",
+           "open"]
 __version__ = _core_module.version

@@ -8,6 +8,8 @@ __version__: str
 compiled: bool
 Pack = Dataset
 
+class SortedStorageWarning(UserWarning): ...
+
 class Error(Exception):
     code: str
     path: str

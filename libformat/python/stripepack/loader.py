@@ -1,14 +1,17 @@
 """Loaders: a rank's batches, epoch by epoch."""
 import operator
 import os
+import warnings
 
-from . import _order
+from . import _errors, _order
 from ._ahead import Ahead
-from ._core import ENGINES, ORDERS, TAILS, choice, core
+from ._core import DIRECT, ENGINES, ORDERS, TAILS, choice, core
 from .batch import Batch
 from .dataset import Dataset
 
 _ORDER_NAMES = list(ORDERS)
+_ENGINE_NAMES = list(ENGINES)
+_warned = set()  # content ids of packs
 
 
 class Loader:
@@ -30,12 +33,17 @@ class Loader:
     samples from the epoch's start, which Batch.repeated marks) or "exact" (a short batch).
     worker, workers: of the processes that serve this rank: each gives every workers-th batch.
     fields: names of those that are wanted; None: all. memory: bytes at most in buffers; None: chosen.
-    engine, threads: as of Dataset. direct: pass by the page cache. check: compare checksums.
+    engine, threads: as of Dataset. check: compare checksums.
+    direct: whether reads pass by the page cache: "on", "off", or "auto": where it cannot help, as the
+    pack is more than half of the memory that it may use; .stats["reading"] tells what was chosen.
     skip_damaged: leave damaged samples out, so that a batch is shorter, and count them in .stats.
     targets: the storage target of each chunk; None: not known.
     state: as from state(): goes on exactly there, with any number of ranks. Order, seed, epoch, lanes
     and window are then the state's.
     decode: what becomes of pictures, from stripepack.image: batches then have .pixels, decoded ahead.
+
+    Where storage is sorted by class and the order does not mix it well, a SortedStorageWarning with an
+    estimate is given, once for each pack; .stats["warning"] has its text, or "".
 
     For one thread at a time. After fork a child makes loaders of its own. Raises ValueError, or Error:
     "invalid_argument", "mismatch" (the state is of another pack), and while iterating "damaged" (it
@@ -45,7 +53,7 @@ class Loader:
 
     def __init__(self, dataset, batch=32, rank=0, world=1, seed=0, epoch=0, order="shuffled",
                  lanes=None, window=None, tail="drop", worker=0, workers=1, fields=None, memory=None,
-                 engine="auto", direct=False, threads=0, check=True, skip_damaged=False, state=None,
+                 engine="auto", direct="auto", threads=0, check=True, skip_damaged=False, state=None,
                  targets=None, decode=None):
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         for name, value, least in (("batch", batch, 1), ("world", world, 1), ("workers", workers, 1),
@@ -70,7 +78,7 @@ class Loader:
             "engine": choice("engine", engine, ENGINES), "seed": seed, "epoch": epoch, "rank": rank,
             "world": world, "batch": batch, "lanes": lanes or 0, "window": window or 0,
             "worker": worker, "workers": workers, "memory": memory or 0, "threads": threads,
-            "direct": bool(direct), "check": bool(check), "skip_damaged": bool(skip_damaged),
+            "direct": choice("direct", direct, DIRECT), "check": bool(check), "skip_damaged": bool(skip_damaged),
             "fields": fields or [], "targets": [] if targets is None else list(targets),
             "state": state or "",
         }
@@ -78,6 +86,10 @@ class Loader:
         self._fields = {name: field for name, field in self.dataset.fields.items()
                         if fields is None or name in fields}
         info = self._raw.info()
+        if info["warning"] and self.dataset.content_id not in _warned:
+            _warned.add(self.dataset.content_id)
+            warnings.warn(f"{self.dataset.path}: {info['warning']}", _errors.SortedStorageWarning,
+                          stacklevel=2)
         self.order = _ORDER_NAMES[info["order"]]
         self.seed, self.lanes, self.window = info["seed"], info["lanes"], info["window"]
         self._epoch = info["epoch"]
@@ -156,11 +168,16 @@ class Loader:
     def stats(self):
         """Counts since the loader was made: a dict with steps, samples, payload_bytes, repeated,
         skipped (damaged samples), reads and read_bytes (0 where files are mapped), wait_ns (for
-        reads), memory_limit_bytes and memory_peak_bytes."""
+        reads), memory_limit_bytes and memory_peak_bytes. And how files are read, as it was chosen:
+        engine ("pool", "uring", "mmap"; "pread" in pure Python), direct (whether the page cache is passed by) and reading
+        (why, in words). And warning: of storage that is sorted by class, or "".
+        """
         info = self._raw.info()
-        return {name: info[name] for name in (
+        stats = {name: info[name] for name in (
             "steps", "samples", "payload_bytes", "repeated", "skipped", "reads", "read_bytes",
-            "wait_ns", "memory_limit_bytes", "memory_peak_bytes")}
+            "wait_ns", "memory_limit_bytes", "memory_peak_bytes", "reading",
+            "warning")}
+        return {**stats, "engine": _ENGINE_NAMES[info["engine"]], "direct": info["direct"] != 0}
 
     def _stop_ahead(self):
         if self._ahead is not None:

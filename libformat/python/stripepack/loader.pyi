@@ -8,6 +8,7 @@ from .dataset import Dataset, Engine
 
 Order = Literal["shuffled", "sequential", "random"]
 Tail = Literal["drop", "pad", "exact"]
+Direct = Literal["auto", "on", "off"]
 
 class Loader:
     dataset: Dataset
@@ -25,14 +26,14 @@ class Loader:
                  world: int = 1, seed: int = 0, epoch: int = 0, order: Order = "shuffled",
                  lanes: int | None = None, window: int | None = None, tail: Tail = "drop",
                  worker: int = 0, workers: int = 1, fields: Iterable[str] | None = None,
-                 memory: int | None = None, engine: Engine = "auto", direct: bool = False,
+                 memory: int | None = None, engine: Engine = "auto", direct: Direct = "auto",
                  threads: int = 0, check: bool = True, skip_damaged: bool = False,
                  state: str | None = None, targets: Sequence[int] | None = None,
                  decode: Any = None) -> None: ...
     @property
     def epoch(self) -> int: ...
     @property
-    def stats(self) -> dict[str, int]: ...
+    def stats(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Batch]: ...
     def __enter__(self) -> Loader: ...

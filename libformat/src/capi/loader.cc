@@ -13,11 +13,17 @@ using spk::need;
 using spk::Status;
 
 static_assert(sizeof(spk_loader_options) == 144);
-static_assert(sizeof(spk_loader_info) == 128);
+static_assert(sizeof(spk_loader_info) == 136);
 static_assert(sizeof(spk_span) == 16);
 static_assert(static_cast<int>(spk::OrderKind::kShuffled) == SPK_ORDER_SHUFFLED);
 static_assert(static_cast<int>(spk::OrderKind::kSequential) == SPK_ORDER_SEQUENTIAL);
 static_assert(static_cast<int>(spk::OrderKind::kRandom) == SPK_ORDER_RANDOM);
+static_assert(static_cast<int>(spk::DirectChoice::kAuto) == SPK_DIRECT_AUTO);
+static_assert(static_cast<int>(spk::DirectChoice::kOn) == SPK_DIRECT_ON);
+static_assert(static_cast<int>(spk::DirectChoice::kOff) == SPK_DIRECT_OFF);
+static_assert(static_cast<int>(spk::EngineChoice::kPool) == SPK_ENGINE_POOL);
+static_assert(static_cast<int>(spk::EngineChoice::kUring) == SPK_ENGINE_URING);
+static_assert(static_cast<int>(spk::EngineChoice::kMmap) == SPK_ENGINE_MMAP);
 static_assert(static_cast<int>(spk::TailRule::kDrop) == SPK_TAIL_DROP);
 static_assert(static_cast<int>(spk::TailRule::kPad) == SPK_TAIL_PAD);
 static_assert(static_cast<int>(spk::TailRule::kExact) == SPK_TAIL_EXACT);
@@ -56,7 +62,10 @@ spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from) {
   options.workers = from.workers != 0 ? from.workers : 1;
   options.memory_bytes = from.memory_bytes;
   options.threads = from.threads;
-  options.direct = from.direct != 0;
+  if (from.direct > SPK_DIRECT_OFF) {
+    return invalid_argument(spk::str_cat("there is no choice of direct reads ", from.direct));
+  }
+  options.direct = static_cast<spk::DirectChoice>(from.direct);
   options.check_checksums = from.skip_checksums == 0;
   options.skip_damaged = from.skip_damaged != 0;
   for (uint64_t i = 0; from.fields != nullptr && i < from.field_count; ++i) {
@@ -203,8 +212,18 @@ int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* out,
     info.wait_ns = stats.wait_ns;
     info.memory_limit_bytes = stats.ring_limit_bytes;
     info.memory_peak_bytes = stats.ring_peak_bytes;
+    info.engine = static_cast<uint32_t>(from.reading().engine);
+    info.direct = from.reading().direct ? 1 : 0;
     return spk::copy_out(info, out, sizeof(spk_loader_info));
   });
+}
+
+const char* spk_loader_reading(const spk_loader* loader) noexcept {
+  return loader != nullptr ? loader->loader->reading().why.c_str() : "";
+}
+
+const char* spk_loader_warning(const spk_loader* loader) noexcept {
+  return loader != nullptr ? loader->loader->warning().c_str() : "";
 }
 
 void spk_loader_close(spk_loader* loader) noexcept { delete loader; }

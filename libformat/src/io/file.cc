@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/buffer.h"
 #include "base/text.h"
 #include "io/posix_calls.h"
 
@@ -251,6 +252,20 @@ bool File::set_direct(bool direct) const noexcept {
   const int flags = ::fcntl(fd_, F_GETFL);
   if (flags == -1) return false;
   return ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+bool File::can_read_direct() const noexcept {
+#ifdef STATX_DIOALIGN
+  struct statx facts = {};
+  if (::statx(fd_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) == 0 &&
+      (facts.stx_mask & STATX_DIOALIGN) != 0) {
+    const size_t page = page_bytes();
+    const auto divides_page = [page](uint32_t align) { return align != 0 && page % align == 0; };
+    return divides_page(facts.stx_dio_offset_align) && divides_page(facts.stx_dio_mem_align);
+  }
+#endif
+  // An older kernel, or a file system that does not tell: tried.
+  return set_direct(true) && set_direct(false);
 }
 
 void File::drop_cache() const noexcept { ::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED); }

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
-#include "io/filesystem.h"
+#include "loader/class_warning.h"
 
 namespace spk {
 
@@ -77,7 +77,6 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
   loader->context_ = std::make_shared<UnitContext>();
   loader->context_->pack = std::move(pack);
   loader->context_->check = options.check_checksums;
-  loader->context_->direct = options.direct;
   loader->rules_ = {loader->pack().sample_count(),
                     loader->state_.order.lanes,
                     options.rank,
@@ -92,6 +91,8 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
   SPK_TRY(loader->find_units());
   SPK_TRY(loader->choose_fields());
   SPK_TRY(loader->choose_engine());
+  loader->warning_ = class_warning(loader->pack(), loader->first_samples_, loader->state_.order,
+                                   loader->rules_.step_samples());
   SPK_TRY(loader->begin(loader->state_.consumed));
   SPK_TRY(loader->size_ring());
   return loader;
@@ -113,6 +114,7 @@ Status Loader::find_units() {
     SPK_ASSIGN(const ChunkLocation chunk, pack().chunk(i));
     first_samples_.push_back(chunk.first_sample);
     largest_unit_bytes_ = std::max(largest_unit_bytes_, chunk.read_bytes);
+    chunk_bytes_ += chunk.read_bytes;
   }
   first_samples_.push_back(pack().sample_count());
   return {};
@@ -143,33 +145,34 @@ Status Loader::choose_fields() {
 }
 
 Status Loader::choose_engine() {
-  const FileSystemInfo fs = detect_filesystem(pack().directory().fd());
-  const EngineChoice engine = options_.engine;
-  const bool maps = engine == EngineChoice::kMmap ||
-                    (engine == EngineChoice::kAuto && !fs.network && !options_.direct);
-  if (engine == EngineChoice::kMmap && (fs.network || options_.direct)) {
-    return invalid_argument(
-               fs.network ? str_cat("the mmap engine is for local file systems; this is ", fs.name)
-                          : std::string("what is mapped cannot pass by the page cache"))
-        .at_path(pack().path())
-        .with_hint("choose engine auto or pool");
-  }
+  ReadingWish wish;
+  wish.engine = options_.engine;
+  wish.direct = options_.direct;
+  wish.epoch_bytes = chunk_bytes_;
+  wish.reads_each_once =
+      state_.order.kind == OrderKind::kShuffled && rules_.own_lanes() && options_.workers == 1;
+  wish.cache_bytes = options_.cache_bytes;
+  SPK_ASSIGN(reading_, choose_reading(pack(), wish));
+  const bool maps = reading_.engine == EngineChoice::kMmap;
   const ShardAccess access = maps              ? ShardAccess::kMapping
-                             : options_.direct ? ShardAccess::kDirect
+                             : reading_.direct ? ShardAccess::kDirect
                                                : ShardAccess::kDescriptor;
+  context_->direct = reading_.direct;
   context_->files = std::make_unique<ShardFiles>(pack().directory(), pack().shards(), access);
   threads_ = options_.threads != 0 ? options_.threads
-             : fs.network          ? kNetworkThreads
+             : reading_.network    ? kNetworkThreads
                                    : kLocalThreads;
   if (maps) context_->populated = std::make_unique<std::atomic<bool>[]>(pack().chunk_count());
-  const bool uring = engine == EngineChoice::kUring;
+  const bool uring = reading_.engine == EngineChoice::kUring;
+  SPK_ASSIGN(engine_,
+             make_read_engine(uring ? EngineKind::kUring : EngineKind::kSync, 0, reading_.network));
   if (uring) {
     // Many reads in flight for each thread, which then checks what they brought.
     reads_at_once_ = kUringReadsAtOnce;
     if (options_.threads == 0) threads_ = 2;
+    // Where there is no io_uring, threads do it.
+    if (std::string_view(engine_->name()) != "uring") reading_.engine = EngineChoice::kPool;
   }
-  SPK_ASSIGN(engine_,
-             make_read_engine(uring ? EngineKind::kUring : EngineKind::kSync, 0, fs.network));
   return {};
 }
 

@@ -17,6 +17,7 @@
 #include "layout/order.h"
 #include "layout/steps.h"
 #include "loader/batch.h"
+#include "loader/reading.h"
 #include "loader/state.h"
 #include "loader/unit_pool.h"
 
@@ -39,8 +40,10 @@ struct LoaderOptions {
   // Bounds the memory of the buffers. 0: chosen, enough to read ahead.
   uint64_t memory_bytes = 0;
   EngineChoice engine = EngineChoice::kAuto;
-  bool direct = false;   // pass by the page cache, where the file system can
-  uint32_t threads = 0;  // that read and check; 0: chosen
+  // Whether reads pass by the page cache; the rule of kAuto is in loader/reading.h.
+  DirectChoice direct = DirectChoice::kAuto;
+  uint64_t cache_bytes = 0;  // for that rule: what the page cache may use; 0: found out
+  uint32_t threads = 0;      // that read and check; 0: chosen
   bool check_checksums = true;
   // A damaged sample is left out and counted, instead of being an error.
   bool skip_damaged = false;
@@ -91,6 +94,11 @@ class Loader {
   const StepRules& rules() const noexcept { return rules_; }
   const Pack& pack() const noexcept { return *context_->pack; }
   const UnitContext& context() const noexcept { return *context_; }
+  // For people: storage that is sorted by class, which this order does not mix well enough
+  // (loader/class_warning.h). Empty where there is nothing to warn about.
+  const std::string& warning() const noexcept { return warning_; }
+  // How files are read, and why.
+  const Reading& reading() const noexcept { return reading_; }
   LoaderStats stats() const;
 
  private:
@@ -114,7 +122,10 @@ class Loader {
   uint64_t step_count_ = 0;
   std::vector<uint64_t> first_samples_;
   uint64_t largest_unit_bytes_ = 0;
+  uint64_t chunk_bytes_ = 0;  // of all chunks
   std::shared_ptr<UnitContext> context_;
+  std::string warning_;
+  Reading reading_;
   std::unique_ptr<ReadEngine> engine_;
   uint32_t threads_ = 0;
   uint32_t reads_at_once_ = 1;

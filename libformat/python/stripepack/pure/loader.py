@@ -53,6 +53,46 @@ class Batch:
         return (out[:, 0] if length == 1 else out), present
 
 
+def class_warning(pack, kind, mixed, step_samples):
+    """What to tell people where storage is sorted by class; "" otherwise. MIXED: lanes x window. The
+    same samples are looked at, and the same text is made, as by the compiled module."""
+    fields = [number for number, field in enumerate(pack.fields()) if field[0] == "label"]
+    if kind != "shuffled" or not fields or pack.fields()[fields[0]][1:] != (2, 1):
+        return ""
+    firsts = numpy.append(pack.chunk_samples(), numpy.uint64(pack.index.sample_count)).tolist()
+    units = len(firsts) - 1
+    picked = min(units, 64)
+    every, pairs_in_units, same_in_units = [], 0, 0
+    for unit in (i * units // picked for i in range(picked)):
+        begin, end = firsts[unit], min(firsts[unit + 1], firsts[unit] + 128)
+        try:
+            labels = pack.ints(fields[0], begin, end, 1)
+        except Exception as wrong:
+            if getattr(wrong, "code", None) is None:
+                raise
+            return ""  # what cannot be read is no error here
+        every.append(labels)
+        pairs_in_units += (end - begin) * (end - begin - 1)
+        same_in_units += _same_pairs(labels)
+    every = numpy.concatenate([numpy.empty(0, numpy.int64), *every])
+    pairs = len(every) * (len(every) - 1)
+    within = same_in_units / pairs_in_units if pairs_in_units else 0
+    outside = ((_same_pairs(every) - same_in_units) / (pairs - pairs_in_units)
+               if pairs > pairs_in_units else 0)
+    correlation = (within - outside) / (1 - outside) if outside < 1 else 0
+    estimate = 1 + max(correlation, 0) * (step_samples - 1) / mixed
+    if correlation <= 0.5 or estimate < 1.1:
+        return ""
+    return (f"storage is sorted by class: expect a class variance up to {estimate:.1f} x that of a "
+            "full shuffle" +
+            ("; pack with --shuffle full, or use a random order" if estimate > 2 else ""))
+
+
+def _same_pairs(labels):
+    _, counts = numpy.unique(labels, return_counts=True)
+    return int((counts * (counts - 1)).sum())
+
+
 class Loader:
     """As the compiled module's; options that choose how to read are without effect."""
 
@@ -80,6 +120,8 @@ class Loader:
         self._counts = dict.fromkeys(("steps", "samples", "payload_bytes", "repeated", "skipped",
                                       "reads", "read_bytes", "wait_ns"), 0)
         self._begin(epoch, consumed)
+        self._warning = class_warning(pack, self._kind, self._lanes * self._window,
+                                      self._step_samples)
 
     def _begin(self, epoch, consumed):
         firsts = numpy.append(self._pack.chunk_samples(), numpy.uint64(self._samples))
@@ -146,7 +188,8 @@ class Loader:
         return {"order": _KINDS.index(self._kind), "lanes": self._order.lanes,
                 "window": self._order.window, "seed": self._seed, "epoch": self._epoch,
                 "consumed": self._consumed, "step_count": self._steps,
-                "memory_limit_bytes": 0, "memory_peak_bytes": 0, **self._counts}
+                "memory_limit_bytes": 0, "memory_peak_bytes": 0, "engine": 1, "direct": 0,
+                "reading": "through the page cache: by Python", "warning": self._warning, **self._counts}
 
     def close(self):
         self._next = self._steps

@@ -6,7 +6,7 @@ import torch.utils.data
 
 from ..batch import Batch
 from ..dataset import Dataset, Engine
-from ..loader import Order, Tail
+from ..loader import Direct, Order, Tail
 
 def default_loader(file: BinaryIO) -> Any: ...
 def find_rank(rank: int | None = None, world: int | None = None) -> tuple[int, int, str]: ...
@@ -60,7 +60,7 @@ class StreamingDataset(torch.utils.data.IterableDataset[Any]):
                  world: int | None = None, seed: int = 0, epoch: int = 0,
                  order: Order = "shuffled", lanes: int | None = None, window: int | None = None,
                  tail: Tail = "drop", *, memory: int | None = None, engine: Engine = "auto",
-                 direct: bool = False, threads: int = 0, check: bool = True,
+                 direct: Direct = "auto", threads: int = 0, check: bool = True,
                  skip_damaged: bool = False, targets: Sequence[int] | None = None) -> None: ...
     @property
     def epoch(self) -> int: ...
