@@ -362,6 +362,32 @@ class Interface(unittest.TestCase):
         self.assertEqual(pixels[1].max(), 0)
         self.assertGreater(pixels[0].max(), 0)
 
+    def test_arrays_that_nobody_holds_are_used_again(self):
+        class Batch(dict):
+            """As much of a batch as is looked at."""
+            ids = numpy.array([5, 9], numpy.uint64)
+
+        op = images.RandomResizedCrop(24)
+        batch = Batch(image=[memoryview(self.jpeg), memoryview(self.jpeg)])
+        addresses = set()
+        for epoch in range(9):  # one at a time
+            addresses.add(op.decode_batch(batch, epoch).ctypes.data)
+        self.assertEqual(len(addresses), 1)
+        # What is held in any way keeps its pixels.
+        whole = op.decode_batch(batch, 1)
+        row = op.decode_batch(batch, 2)[1]
+        view = memoryview(op.decode_batch(batch, 3))
+        told = [whole.tobytes(), row.tobytes(), view.tobytes()]
+        for epoch in range(10, 20):
+            op.decode_batch(batch, epoch)
+        self.assertEqual([whole.tobytes(), row.tobytes(), view.tobytes()], told)
+        held = [op.decode_batch(batch, epoch) for epoch in range(12)]
+        self.assertEqual(len({array.ctypes.data for array in held}), 12)
+        for epoch, array in enumerate(held):
+            numpy.testing.assert_array_equal(array[0], images.decode(self.jpeg, op, 0, epoch, 5))
+        copy = pickle.loads(pickle.dumps(op))
+        self.assertFalse(numpy.shares_memory(copy.decode_batch(batch), op.decode_batch(batch)))
+
     def test_operations_are_values(self):
         op = images.RandomResizedCrop((20, 30), flip=0.5)
         self.assertEqual(op, images.RandomResizedCrop((20, 30), flip=0.5))

@@ -20,6 +20,7 @@ import threading
 import numpy
 
 from . import _image
+from ._arrays import Arrays
 from ._errors import error
 
 _FORMATS = {1: "jpeg", 2: "png", 3: "webp"}
@@ -135,6 +136,10 @@ class _Operation:
     def _ops_made(self):
         return self._ops()
 
+    @functools.cached_property
+    def _arrays(self):
+        return Arrays()
+
     def shape(self, count):
         """Of the pixels of COUNT pictures: (count, height, width, 3) or (count, 3, height, width);
         None where pictures keep sizes of their own."""
@@ -154,15 +159,18 @@ class _Operation:
 
     def decode_batch(self, batch, epoch=0, seed=0):
         """The pixels of a Batch: a uint8 array of shape(len(batch)), or where pictures keep their
-        own sizes, a list of arrays. Loader calls this for its decode."""
+        own sizes, a list of arrays. Loader calls this for its decode. The array is used again for a
+        later batch when nothing refers to it any more."""
         name = self.field
         if name is None:
             name = next((key for key in batch.keys() if isinstance(batch[key], list)), None)
             if name is None:
                 raise KeyError("this batch has no field of bytes")
+        shape = self.shape(len(batch[name]))
         pixels, codes, code, message = _decode(batch[name], self,
                                                seed if self.seed is None else self.seed, epoch,
-                                               batch.ids, None, self.pool)
+                                               batch.ids, shape and self._arrays.take(shape),
+                                               self.pool)
         batch.undecoded = numpy.flatnonzero(codes)
         if len(batch.undecoded) == 0 and code == 0:
             return pixels
