@@ -83,7 +83,7 @@ class ExtractTest(PackTest):
         pictures.write(os.path.join(self.back, "cat/00003.jpg"), b"mine")
         done = self.expect(run("extract", self.out, self.back), FAILED,
                            "not extracted: cat/00003.jpg: ", "extracted 49 of 50",
-                           "1 files were in the way and kept; --force")
+                           "1 file was in the way and kept; --force")
         self.assertNotIn(b"renamed", done.out + done.err)
         self.assertEqual(read(os.path.join(self.back, "cat/00003.jpg")), b"mine")
         self.expect(run("extract", self.out, self.back, "--force"), DONE)
@@ -118,7 +118,7 @@ class ExtractTest(PackTest):
         listing = self.path("list.tsv")
         self.expect(run("extract", self.out, self.back, "--manifest", listing), NO,
                     "not extracted: cat/00007.jpg: ", "extracted 49 of 50",
-                    "1 samples could not be read")
+                    "1 sample could not be read")
         self.assertFalse(os.path.exists(os.path.join(self.back, "cat/00007.jpg")))
         del self.made["cat/00007.jpg"]
         for key, data in self.made.items():

@@ -42,6 +42,19 @@ class LimitsTest(PackTest):
         self.assertEqual(len(samples(self.out)), 1)
         self.verified()
 
+    def test_one_of_anything_is_no_plural(self):
+        self.write("a/1.jpg", pictures.jpeg(1))
+        self.expect(run("pack", self.src, self.path("none"), "--expect", "2"), FAILED,
+                    "found 1 sample, but --expect says 2")
+        done = self.pack(self.src, self.out)
+        self.assertTrue(text(done.out).startswith("packed 1 sample, "), str(done))
+        self.assertIn(", into 1 shard of ", text(done.out))
+        done = run("verify", self.out)
+        self.assertTrue(text(done.out).startswith("ok: 1 sample in 1 chunk of 1 shard, "), str(done))
+        done = run("extract", self.out, self.path("files"))
+        self.assertTrue(text(done.out).startswith("extracted 1 of 1 sample, "), str(done))
+        self.assertEqual(text(run("diff", self.out, self.out).out), "identical: 1 sample\n")
+
     def test_a_sample_larger_than_a_chunk(self):
         data = {b"a/%d.jpg" % n: os.urandom(size) for n, size in
                 enumerate((10, 65536, 200_000, 65536 * 3, 5, 70_000))}

@@ -76,7 +76,7 @@ class OrderTest(PackTest):
         whole = self.lines(*common)
         self.assertEqual(self.lines(*common, "--consumed", 30), whole[30:])
         self.assertEqual(self.lines(*common, "--consumed", 70), [])
-        self.fails(USAGE, "--consumed: there are only 70 samples, not 71", *common, "--consumed", 71)
+        self.fails(USAGE, "--consumed 71: an epoch has only 70 samples", *common, "--consumed", 71)
 
     def test_a_reader_that_stops_early(self):
         units = self.numbers("units", [1000] * 1000)
@@ -104,7 +104,7 @@ class OrderTest(PackTest):
         self.fails(USAGE, "%s: line 4: '0' is not a whole number from 1 to 524288" % units,
                    "--units", units)
         units = self.numbers("units", [3, 4])
-        self.fails(USAGE, "the target map has 1 chunks, the pack 2", "--units", units, "--targets",
+        self.fails(USAGE, "the target map has 1 chunk, the pack 2", "--units", units, "--targets",
                    self.numbers("map", [1]))
         self.fails(USAGE, "%s: there is no target in it" % self.path("map"), "--units", units,
                    "--targets", self.numbers("map", []))
@@ -154,7 +154,7 @@ class OrderTest(PackTest):
                    "--targets", "x")
         self.fails(USAGE, "--shards and --stripe-count go with --layout random-start", *common,
                    "--targets", 4, "--shards", 3)
-        self.fails(USAGE, "a lane has 4 windows, of which the first two and the last two are left "
+        self.fails(USAGE, "a lane has 4 windows; the first two and the last two are left "
                    "out; give --chunks-per-lane a larger number", *common, "--targets", 4,
                    "--chunks-per-lane", 4)
         self.fails(USAGE, "there are no sizes to draw from", "--simulate", "--sizes",

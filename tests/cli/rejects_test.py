@@ -141,7 +141,7 @@ class RejectsTest(PackTest):
         for number in range(20):
             self.write("a/%d.jpg" % number, b"<html>no</html>")
         self.pack(self.src, self.out, "--max-rejects", "100", code=FAILED,
-                  words=("all 20 samples were rejected",))
+                  words=("no sample is left: 20 samples were rejected",))
         self.assertFalse(os.path.exists(self.out))
 
     def test_the_first_thousand_all_bad(self):

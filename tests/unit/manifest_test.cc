@@ -48,7 +48,7 @@ TEST_F(ManifestTest, GrammarErrorsRefuseTheListWithTheirLine) {
   EXPECT_EQ(error("\n  \n"), "the list is empty: it names no sample");
   EXPECT_EQ(error(""), "the list is empty: it names no sample");
   EXPECT_EQ(error("path,label\n"), "the list is empty: it names no sample");
-  EXPECT_EQ(error("path,label\ni0.jpg,1\ni1.jpg\n"), "line 3: has 1 fields, the header has 2");
+  EXPECT_EQ(error("path,label\ni0.jpg,1\ni1.jpg\n"), "line 3: has 1 field, the header has 2");
   EXPECT_EQ(error("path,label\ni0.jpg,1\ni1.jpg,\n"), "line 3: 'i1.jpg' lacks a label");
   EXPECT_EQ(error("path,label\ni0.jpg,1\n\"i1.jpg,2\n"), "line 3: a quote is not closed");
   EXPECT_EQ(error("path,label\ni0.jpg,1\n\"a\"b,2\n"), "line 3: text after a closing quote");

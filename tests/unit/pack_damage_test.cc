@@ -299,7 +299,7 @@ TEST_F(PackDamage, WhatIsNoPackIsSaidInWords) {
   fs::create_directories(dir_ / "pictures/cat");
   status = refusal(dir_ / "pictures");
   EXPECT_EQ(status.code(), Code::kNotThisFormat);
-  EXPECT_EQ(status.message(), "not a pack: there is no manifest.json among its 1 entries");
+  EXPECT_EQ(status.message(), "not a pack: there is no manifest.json among its 1 entry");
   EXPECT_THAT(status.hint(), HasSubstr("`stripepack pack "));
   fs::create_directories(dir_ / "empty");
   EXPECT_EQ(refusal(dir_ / "empty").message(), "this directory is empty");

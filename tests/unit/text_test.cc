@@ -37,5 +37,14 @@ TEST(Text, SizesTakeBinaryAndDecimalUnits) {
   EXPECT_EQ(format_count(1281167), "1,281,167");
 }
 
+TEST(Text, CountsAgreeWithTheirNouns) {
+  EXPECT_EQ(count_of(0, "sample"), "0 samples");
+  EXPECT_EQ(count_of(1, "sample"), "1 sample");
+  EXPECT_EQ(count_of(1281167, "sample"), "1,281,167 samples");
+  EXPECT_EQ(count_of(1, "entry", "entries"), "1 entry");
+  EXPECT_EQ(count_of(2, "entry", "entries"), "2 entries");
+  EXPECT_EQ(count_of(1, "file was", "files were"), "1 file was");
+}
+
 }  // namespace
 }  // namespace spk

@@ -146,8 +146,8 @@ class BenchCommand : public Command {
       (void)ui.json(json.end_object());
       return;
     }
-    (void)ui.out(str_cat(format_count(pack.sample_count()), " samples, ",
-                         format_count(pack.chunk_count()), " chunks; ranks ", loader.world,
+    (void)ui.out(str_cat(count_of(pack.sample_count(), "sample"), ", ",
+                         count_of(pack.chunk_count(), "chunk"), "; ranks ", loader.world,
                          ", batch ", loader.batch, ", order ", order_kind_name(order.kind),
                          ", lanes ", order.lanes, ", window ", order.window));
     (void)ui.out(str_cat("engine ", engine, reading.direct ? ", direct" : "", ", checks ",
@@ -206,7 +206,7 @@ class BenchCommand : public Command {
       line("accelerators busy", str_cat(format_fixed(found.accelerator_busy * 100, 1), " %"));
     }
     if (found.undecoded > 0) {
-      line("not decoded", str_cat(format_count(found.undecoded), " pictures"));
+      line("not decoded", count_of(found.undecoded, "picture"));
     }
   }
 

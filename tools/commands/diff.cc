@@ -137,7 +137,7 @@ class DiffCommand : public Command {
   static void summarize(const std::string& split, const PackDifference& found, Ui& ui) {
     const std::string start = split.empty() ? "" : str_cat(escape_bytes(split), ": ");
     if (found.identical) {
-      (void)ui.out(str_cat(start, "identical: ", format_count(found.same), " samples"));
+      (void)ui.out(str_cat(start, "identical: ", count_of(found.same, "sample")));
       return;
     }
     (void)ui.out(str_cat(start, format_count(found.same), " same, ", format_count(found.added),

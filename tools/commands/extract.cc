@@ -56,13 +56,14 @@ class ExtractCommand : public Command {
     }
     summarize(ui);
     if (totals_.existing > 0) {
-      return ui.fail(Status(Code::kExists, str_cat(format_count(totals_.existing),
-                                                   " files were in the way and kept"))
-                         .at_path(target_)
-                         .with_hint("--force replaces files; links and folders it leaves"));
+      return ui.fail(
+          Status(Code::kExists, str_cat(count_of(totals_.existing, "file was", "files were"),
+                                        " in the way and kept"))
+              .at_path(target_)
+              .with_hint("--force replaces files; links and folders it leaves"));
     }
     if (totals_.damaged > 0) {
-      return ui.fail(damaged(str_cat(format_count(totals_.damaged), " samples could not be read"))
+      return ui.fail(damaged(str_cat(count_of(totals_.damaged, "sample"), " could not be read"))
                          .at_path(path_),
                      kExitNo);
     }
@@ -183,7 +184,7 @@ class ExtractCommand : public Command {
       return;
     }
     std::string line = str_cat("extracted ", format_count(totals_.written), " of ",
-                               format_count(chosen_), " samples, ", format_size(totals_.bytes));
+                               count_of(chosen_, "sample"), ", ", format_size(totals_.bytes));
     if (renamed_ > 0) line += str_cat(", ", format_count(renamed_), " renamed");
     (void)ui.out(line);
   }

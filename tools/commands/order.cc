@@ -143,8 +143,8 @@ class OrderCommand : public Command {
                           .tail = tail_};
     SPK_TRY(rules.check());
     if (consumed_ > order.sample_count()) {
-      return invalid_argument(str_cat("--consumed: there are only ", order.sample_count(),
-                                      " samples, not ", consumed_));
+      return invalid_argument(str_cat("--consumed ", consumed_, ": an epoch has only ",
+                                      count_of(order.sample_count(), "sample")));
     }
     if (ui.json_mode()) print_head(order, rules, ui);
     PositionReader reader(order);

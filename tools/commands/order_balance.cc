@@ -167,13 +167,14 @@ Status check(std::span<const uint64_t> sample_bytes, const BalanceSettings& sett
     return invalid_argument("a sample of more than 1 TiB");
   }
   if (settings.lanes > kMostChunks / settings.chunks_per_lane) {
-    return invalid_argument(str_cat(settings.lanes, " lanes of ", settings.chunks_per_lane,
-                                    " chunks: more than ", kMostChunks, " are not simulated"));
+    return invalid_argument(str_cat(count_of(settings.lanes, "lane"), " of ",
+                                    count_of(settings.chunks_per_lane, "chunk"), ": more than ",
+                                    kMostChunks, " are not simulated"));
   }
   if (settings.chunks_per_lane / settings.window <= 2 * kSlotsLeftOut) {
-    return invalid_argument(str_cat("a lane has ", settings.chunks_per_lane / settings.window,
-                                    " windows, of which the first two and the last two are left "
-                                    "out"))
+    return invalid_argument(str_cat("a lane has ",
+                                    count_of(settings.chunks_per_lane / settings.window, "window"),
+                                    "; the first two and the last two are left out"))
         .with_hint("give --chunks-per-lane a larger number");
   }
   if (settings.random_shards > settings.lanes * settings.chunks_per_lane) {

@@ -69,9 +69,8 @@ std::string rejects_path(const PackOptions& options, const SplitOutcome& split) 
 void show_split(Ui& ui, const PackOutcome& outcome, const SplitOutcome& split) {
   const BuildResult& build = split.build;
   std::string line = split.split.empty() ? "packed " : str_cat(split.split, ": packed ");
-  line += str_cat(format_count(build.samples), " samples, ", format_size(build.payload_bytes),
-                  ", into ", split.plan.geometry.shard_count,
-                  split.plan.geometry.shard_count == 1 ? " shard" : " shards", " of ",
+  line += str_cat(count_of(build.samples, "sample"), ", ", format_size(build.payload_bytes),
+                  ", into ", count_of(split.plan.geometry.shard_count, "shard"), " of ",
                   format_size(split.plan.geometry.chunk_bytes), " chunks");
   if (build.shard_bytes > build.payload_bytes && build.shard_bytes != 0) {
     const double share = 100.0 * static_cast<double>(build.shard_bytes - build.payload_bytes) /
@@ -80,9 +79,9 @@ void show_split(Ui& ui, const PackOutcome& outcome, const SplitOutcome& split) {
   }
   (void)ui.out(line);
   if (build.shards_found_complete != 0 || build.kept_samples != 0) {
-    (void)ui.out(str_cat("  continued: ", build.shards_found_complete, " shards and ",
-                         format_count(build.kept_samples),
-                         " samples were there from an earlier run"));
+    (void)ui.out(str_cat("  continued: ", count_of(build.shards_found_complete, "shard"), " and ",
+                         count_of(build.kept_samples, "sample"),
+                         " were there from an earlier run"));
   }
   if (outcome.end == PackEnd::kPublished) {
     (void)ui.out(str_cat("  content id ", split.content_id.to_hex()));
@@ -116,8 +115,9 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
     (void)ui.out(str_cat("complete: ", escape_bytes(options.output),
                          " is what this command line makes; nothing to do"));
     if (outcome.rejects != 0) {
-      (void)ui.out(str_cat("  it was published without ", format_count(outcome.rejects),
-                           " samples that were rejected; its rejects.tsv names them"));
+      (void)ui.out(str_cat("  it was published without ",
+                           count_of(outcome.rejects, "sample that was", "samples that were"),
+                           " rejected; its rejects.tsv tells which"));
     }
     return;
   }
@@ -130,9 +130,8 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
   const double mib_per_s =
       outcome.seconds > 0 ? static_cast<double>(bytes) / 1048576 / outcome.seconds : 0;
   if (outcome.end == PackEnd::kNotPublished) {
-    (void)ui.out(str_cat("not published: ", format_count(outcome.rejects),
-                         " samples were rejected, --max-rejects allows ",
-                         format_count(options.max_rejects)));
+    (void)ui.out(str_cat("not published: ", count_of(outcome.rejects, "sample was", "samples were"),
+                         " rejected, --max-rejects allows ", format_count(options.max_rejects)));
     for (const SplitOutcome& split : outcome.splits) {
       if (split.build.rejects == 0) continue;
       (void)ui.out(

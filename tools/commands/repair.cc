@@ -107,23 +107,23 @@ void RepairCommand::show(Ui& ui, const PackPath& pack, const RepairReport& repor
                          escape_bytes(lost.key), "': ", escape_bytes(lost.reason)));
   }
   if (report.unknown_lost != 0) {
-    (void)ui.out(str_cat(name, format_count(report.unknown_lost),
-                         " more samples are lost with their names"));
+    (void)ui.out(str_cat(name, count_of(report.unknown_lost, "more sample is", "more samples are"),
+                         " lost, and the names with them"));
   }
   switch (report.outcome) {
     case RepairReport::Outcome::kNothingToDo:
       (void)ui.out(name + "no damage, nothing to do");
       break;
     case RepairReport::Outcome::kRefused:
-      (void)ui.out(str_cat(
-          name, "nothing was changed: ", format_count(report.lost.size() + report.unknown_lost),
-          " samples cannot be restored from this pack"));
+      (void)ui.out(str_cat(name, "nothing was changed: ",
+                           count_of(report.lost.size() + report.unknown_lost, "sample"),
+                           " cannot be restored from this pack"));
       (void)ui.out(name + "  with a second copy of the pack: --from COPY");
       (void)ui.out(name + "  to publish without them: --drop-damaged");
       break;
     case RepairReport::Outcome::kRepaired:
-      (void)ui.out(str_cat(name, "repaired: ", format_count(report.samples),
-                           " samples, content id ", report.content_id.to_hex(),
+      (void)ui.out(str_cat(name, "repaired: ", count_of(report.samples, "sample"), ", content id ",
+                           report.content_id.to_hex(),
                            report.identity_changed ? " (another pack than before)" : ""));
       break;
   }

@@ -78,16 +78,16 @@ void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport
     return;
   }
   const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
-  const std::string size = str_cat(
-      format_count(report.samples), " samples in ", format_count(report.chunks), " chunks of ",
-      format_count(report.shards), report.shards == 1 ? " shard" : " shards");
+  const std::string size =
+      str_cat(count_of(report.samples, "sample"), " in ", count_of(report.chunks, "chunk"), " of ",
+              count_of(report.shards, "shard"));
   if (report.ok()) {
     (void)ui.out(str_cat(name, "ok: ", size, ", ", format_size(report.bytes_checked), " checked",
                          quick_ ? " (quick: payloads not read)" : ""));
     return;
   }
-  (void)ui.out(str_cat(name, "DAMAGED: ", format_count(report.damages), " places in ", size, "; ",
-                       format_count(report.samples_lost), " samples are lost"));
+  (void)ui.out(str_cat(name, "DAMAGED: ", count_of(report.damages, "place"), " in ", size, "; ",
+                       count_of(report.samples_lost, "sample is", "samples are"), " lost"));
 }
 
 Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pack) {
@@ -209,7 +209,7 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
       SPK_ASSIGN(const ProofCounts counts, decode_all(*pack.pack, pack.split, options));
       faults_ += counts.faults;
       if (counts.skipped != 0) {
-        ui.note(str_cat("not decoded, too large: ", format_count(counts.skipped), " samples"));
+        ui.note(str_cat("not decoded, too large: ", count_of(counts.skipped, "sample")));
       }
     }
     conclude("decode", before);

@@ -213,15 +213,15 @@ PictureFormat own_format(std::string_view head) {
 std::string describe(std::string_view head, uint64_t size) {
   for (const Signature& own : kOwn) {
     if (head.size() < own.bytes.size() && own.bytes.starts_with(head)) {
-      return str_cat("truncated: ", size, size == 1 ? " byte" : " bytes", ", begins like ",
-                     own.name);
+      return str_cat("truncated: ", count_of(size, "byte"), ", begins like ", own.name);
     }
   }
   if (head.size() < kShortBytes) {
-    return str_cat("truncated: only ", size, size == 1 ? " byte" : " bytes");
+    return str_cat("truncated: only ", count_of(size, "byte"));
   }
   if (head.starts_with("RIFF"sv)) {
-    if (head.size() < 12) return str_cat("truncated: ", size, " bytes, begins like webp");
+    if (head.size() < 12)
+      return str_cat("truncated: ", count_of(size, "byte"), ", begins like webp");
     return str_cat("not an image (riff ", escape_bytes(head.substr(8, 4)), ")");
   }
   if (has(head, {8, "CR"sv, ""}) && head.starts_with("II*\0"sv)) return "unsupported format: cr2";

@@ -127,8 +127,8 @@ class TiffWalk {
     }
     const uint64_t count = number(head, count_width);
     if (count == 0 || count > kMaxEntries) {
-      return reject(
-          str_cat("corrupt tiff: directory at offset ", directory, " with ", count, " entries"));
+      return reject(str_cat("corrupt tiff: directory at offset ", directory, " with ",
+                            count_of(count, "entry", "entries")));
     }
     const size_t bytes = static_cast<size_t>(count) * entry_width + word;
     SPK_ASSIGN(ByteSpan body, view_.at(directory + count_width, bytes));
@@ -144,7 +144,7 @@ class TiffWalk {
       entry.at = directory + count_width + i * entry_width + 4 + word;
       const uint64_t size = type_bytes(entry.type);
       if (size != 0 && entry.count > UINT64_MAX / size) {
-        return reject(str_cat("corrupt tiff: tag ", tag, " has ", entry.count, " values"));
+        return reject(str_cat("corrupt tiff: tag ", tag, " has ", count_of(entry.count, "value")));
       }
       if (size * entry.count > word) {
         entry.at = number(raw.subspan(4 + word), word);
@@ -187,7 +187,7 @@ class TiffWalk {
     if (width == 0 || height == 0 || width > INT32_MAX || height > INT32_MAX || samples == 0 ||
         samples > UINT16_MAX || bits == 0 || bits > 64) {
       return reject(str_cat("corrupt tiff: page ", page, " of ", height, " x ", width, " pixels, ",
-                            samples, " samples of ", bits, " bits"));
+                            count_of(samples, "sample"), " of ", bits, " bits"));
     }
     return check_data(page, width, height, samples * bits);
   }

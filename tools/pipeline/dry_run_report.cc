@@ -54,7 +54,7 @@ void add_split_text(const DryRunReport::Split& split, std::string* out) {
   const auto [least, most] =
       std::minmax_element(info.class_counts.begin(), info.class_counts.end());
   *out += str_cat("  classes   ", format_count(info.classes.size()), " with ", format_count(*least),
-                  " to ", format_count(*most), " samples\n");
+                  " to ", count_of(*most, "sample"), "\n");
   for (size_t i = 0; i < info.classes.size() && i < kClassesShown; ++i) {
     *out += str_cat("    ", i, "  ", escape_bytes(info.classes[i]), "  ",
                     format_count(info.class_counts[i]), "\n");
@@ -115,8 +115,8 @@ std::string to_text(const DryRunReport& report) {
     if (!warning.examples.empty()) out += str_cat(", such as ", warning.examples.front());
     out += "\n";
   }
-  out += str_cat("needed: ", format_size(report.pack_bytes), " in ", format_count(report.files),
-                 " files, and ", format_size(report.work_bytes), " while packing\n");
+  out += str_cat("needed: ", format_size(report.pack_bytes), " in ", count_of(report.files, "file"),
+                 ", and ", format_size(report.work_bytes), " while packing\n");
   out += str_cat("free: ", optional_size(report.free_bytes), " at ",
                  escape_bytes(report.output_folder),
                  "; quota left: ", optional_size(report.quota.bytes),
@@ -124,10 +124,10 @@ std::string to_text(const DryRunReport& report) {
   out += str_cat("reading at random: ", rate_text(report.scattered), "\n");
   out += str_cat("reading in sequence: ", rate_text(report.sequential), "\n");
   if (report.read_seconds) {
-    out += str_cat(
-        "time to read all: about ", duration_text(*report.read_seconds), " with ", report.readers,
-        " readers; whether the samples came from memory or from the disks is unknown, and "
-        "writing is not in it\n");
+    out += str_cat("time to read all: about ", duration_text(*report.read_seconds), " with ",
+                   count_of(report.readers, "reader"),
+                   "; whether the samples came from memory or from the disks is unknown, and "
+                   "writing is not in it\n");
   }
   out += "nothing was written\n";
   return out;

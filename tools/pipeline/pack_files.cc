@@ -179,7 +179,7 @@ Status describe_published_difference(const std::string& output,
     const uint64_t before = (*pack)->sample_count() + (*pack)->index().header.reject_count;
     if (before != split.plan.sample_count) {
       if (!text.empty()) text += "; ";
-      text += str_cat(before, " samples before, ", split.plan.sample_count, " now");
+      text += str_cat(count_of(before, "sample"), " before, ", split.plan.sample_count, " now");
     }
     if (text.empty()) text = "names, sizes or labels in the source changed";
     add(split.split, text);

@@ -193,8 +193,10 @@ Status PackRun::build() {
   outcome_.warnings.merge(shared_.warnings);
   outcome_.reject_reasons = shared_.reject_reasons;
   if (good == 0) {
-    return Status(Code::kDamaged, str_cat("all ", outcome_.rejects, " samples were rejected, most ",
-                                          "often: ", most_frequent(outcome_.reject_reasons)))
+    return Status(Code::kDamaged,
+                  str_cat("no sample is left: ",
+                          count_of(outcome_.rejects, "sample was", "samples were"),
+                          " rejected, most often: ", most_frequent(outcome_.reject_reasons)))
         .at_path(options_.source)
         .with_hint("nothing is left to publish; look at the source");
   }

@@ -181,8 +181,8 @@ Status Planner::check_totals() {
     return invalid_argument(std::move(message)).at_path(options_.source);
   }
   if (options_.expect && *options_.expect != samples) {
-    return Status(Code::kMismatch,
-                  str_cat("found ", samples, " samples, but --expect says ", *options_.expect))
+    return Status(Code::kMismatch, str_cat("found ", count_of(samples, "sample"),
+                                           ", but --expect says ", *options_.expect))
         .at_path(options_.source);
   }
   for (size_t split = 0; split < totals_.size(); ++split) {

@@ -178,7 +178,8 @@ class LstReader : public RecordReader {
     line = line.substr(0, line.find_last_not_of(kBlanks) + 1);
     const auto fields = split_at(line, '\t');
     if (fields.size() < 3) {
-      return bad(*record, str_cat("has ", fields.size(), " fields, not an id, labels and a path"));
+      return bad(*record, str_cat("has ", count_of(fields.size(), "field"),
+                                  ", not an id, labels and a path"));
     }
     if (!looks_like_number(trim_blanks(fields[0]))) {
       return bad(*record, str_cat("id '", escape_bytes(fields[0]), "' is not a number"));
@@ -264,8 +265,9 @@ class TableRecords : public RecordReader {
     if (!more) return false;
     record->line = table_.line_number();
     if (fields_.size() != columns_) {
-      return list_error(list_path_, record->line,
-                        str_cat("has ", fields_.size(), " fields, the header has ", columns_));
+      return list_error(
+          list_path_, record->line,
+          str_cat("has ", count_of(fields_.size(), "field"), ", the header has ", columns_));
     }
     record->path = fields_[path_column_];
     if (record->path.empty()) return list_error(list_path_, record->line, "has no path");

@@ -140,6 +140,12 @@ std::string format_count(uint64_t count) {
   return digits;
 }
 
+std::string count_of(uint64_t count, std::string_view noun, std::string_view plural) {
+  std::string text = str_cat(format_count(count), ' ');
+  if (count == 1) return text.append(noun);
+  return plural.empty() ? text.append(noun) + 's' : text.append(plural);
+}
+
 std::string to_hex(uint64_t value) {
   std::string out(16, '0');
   for (size_t i = 0; i < 16; ++i) out[15 - i] = kHexDigits[(value >> (4 * i)) & 15];

@@ -43,6 +43,8 @@ Result<uint64_t> parse_size(std::string_view text);
 std::string format_size(uint64_t bytes);
 // "1,281,167"
 std::string format_count(uint64_t count);
+// "1 sample", "1,281,167 samples". `plural` is for nouns that take more than an s.
+std::string count_of(uint64_t count, std::string_view noun, std::string_view plural = {});
 std::string to_hex(uint64_t value);  // 16 lower-case digits
 // Decimal with `digits` places, independent of the locale.
 std::string format_fixed(double value, int digits);

@@ -174,8 +174,8 @@ Status BlobReader::read_many(uint16_t field, std::span<ReadItem> items) const {
   }
   if (failed == 0) return {};
   return Status(Code::kPartial,
-                str_cat(failed, " of ", items.size(),
-                        " samples could not be read; the first: ", first->status.to_string()))
+                str_cat(failed, " of ", count_of(items.size(), "sample"),
+                        " could not be read; the first: ", first->status.to_string()))
       .at_shard(first->status.shard())
       .at_offset(first->status.offset());
 }

@@ -111,8 +111,9 @@ void ChunkVerifier::compare_head(const ChunkHeader& header) {
   } else if (header.sample_count != row_.sample_count || header.span_slots != row_.span_slots ||
              header.used_bytes != row_.used_bytes) {
     report(DamageKind::kChunk, Code::kMismatch, 0,
-           str_cat("chunk header says ", header.sample_count, " samples in ", header.used_bytes,
-                   " bytes, the shard's footer ", row_.sample_count, " in ", row_.used_bytes));
+           str_cat("chunk header says ", count_of(header.sample_count, "sample"), " in ",
+                   header.used_bytes, " bytes, the shard's footer ", row_.sample_count, " in ",
+                   row_.used_bytes));
   }
 }
 

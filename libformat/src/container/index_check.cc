@@ -59,7 +59,7 @@ IndexCheck::IndexCheck(const Directory& dir, uint32_t threads) {
     add(Code::kDamaged, offset, rows.status().message());
   } else if (rows->size() != head_->header.shard_count) {
     add(Code::kDamaged, offset,
-        str_cat("index has rows for ", rows->size(), " shards, its header says ",
+        str_cat("index has rows for ", count_of(rows->size(), "shard"), ", its header says ",
                 head_->header.shard_count));
   } else {
     rows_ = std::move(rows).value();

@@ -94,11 +94,11 @@ Status not_a_pack(const Directory& dir) {
                   str_cat("open one of ", packs));
   }
   if (entries.empty()) return refuse(Code::kNotThisFormat, "this directory is empty", "");
-  return refuse(
-      Code::kNotThisFormat,
-      str_cat("not a pack: there is no ", kManifestName, " among its ", entries.size(), " entries"),
-      str_cat("`stripepack pack ", escape_bytes(dir.path()),
-              " OUT` makes a pack of a folder of pictures"));
+  return refuse(Code::kNotThisFormat,
+                str_cat("not a pack: there is no ", kManifestName, " among its ",
+                        count_of(entries.size(), "entry", "entries")),
+                str_cat("`stripepack pack ", escape_bytes(dir.path()),
+                        " OUT` makes a pack of a folder of pictures"));
 }
 
 }  // namespace spk

@@ -147,9 +147,9 @@ Status OpenPack::check_chunk_head(const ChunkLocation& location, ByteSpan chunk)
     return {};
   }
   return damaged(str_cat("chunk ", header.chunk, " of shard ", header.shard, " with ",
-                         header.sample_count, " samples lies where chunk ", location.chunk_in_shard,
-                         " of shard ", location.shard, " with ", location.sample_count,
-                         " is expected"));
+                         count_of(header.sample_count, "sample"), " lies where chunk ",
+                         location.chunk_in_shard, " of shard ", location.shard, " with ",
+                         location.sample_count, " is expected"));
 }
 
 Status OpenPack::check_blobs(const ChunkLocation& location, ByteSpan chunk) const {

@@ -86,8 +86,8 @@ Status PackIndex::load_small_sections() {
   SPK_ASSIGN(const ByteSpan shards, load_section(PartKind::kShards));
   SPK_ASSIGN(shards_, decode_shard_rows(shards));
   if (shards_.size() != header.shard_count) {
-    return damaged(str_cat("index has rows for ", shards_.size(), " shards, its header says ",
-                           header.shard_count));
+    return damaged(str_cat("index has rows for ", count_of(shards_.size(), "shard"),
+                           ", its header says ", header.shard_count));
   }
   uint64_t samples = 0;
   uint64_t chunks = 0;
@@ -103,9 +103,9 @@ Status PackIndex::load_small_sections() {
     chunks_before_.push_back(chunks);
   }
   if (samples != header.sample_count || chunks != header.chunk_count) {
-    return damaged(str_cat("shards have ", samples, " samples in ", chunks,
-                           " chunks, the index says ", header.sample_count, " in ",
-                           header.chunk_count));
+    return damaged(str_cat("shards have ", count_of(samples, "sample"), " in ",
+                           count_of(chunks, "chunk"), ", the index says ", header.sample_count,
+                           " in ", header.chunk_count));
   }
   if (samples != 0) {
     shards_per_sample_ = static_cast<double>(shards_.size()) / static_cast<double>(samples);
@@ -124,7 +124,7 @@ Status PackIndex::check_shard_row(uint32_t shard) const {
   // Each sample has a key's end and an ordinal among the names: what is announced is bounded by
   // what is there.
   if (row.sample_count > row.names_bytes / 2) {
-    return damaged(str_cat("shard ", shard, " has ", row.sample_count, " samples, but ",
+    return damaged(str_cat("shard ", shard, " has ", count_of(row.sample_count, "sample"), ", but ",
                            row.names_bytes, " bytes for their names"));
   }
   const struct {
@@ -176,9 +176,9 @@ Status PackIndex::check_chunks(uint32_t shard, const std::vector<ChunkRow>& rows
   const ShardRow& row = shards_[shard];
   const uint64_t samples = rows.empty() ? 0 : rows.back().first_sample + rows.back().sample_count;
   if (rows.size() != row.chunk_count || samples != row.sample_count) {
-    return damaged(str_cat("chunks table of shard ", shard, " has ", rows.size(), " chunks with ",
-                           samples, " samples, expected ", row.chunk_count, " with ",
-                           row.sample_count));
+    return damaged(str_cat("chunks table of shard ", shard, " has ", count_of(rows.size(), "chunk"),
+                           " with ", count_of(samples, "sample"), ", expected ", row.chunk_count,
+                           " with ", row.sample_count));
   }
   const uint64_t chunk_bytes = identity().chunk_bytes();
   for (size_t i = 0; i < rows.size(); ++i) {

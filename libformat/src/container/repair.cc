@@ -411,11 +411,11 @@ class Repair {
   static std::string describe(const Work& work) {
     std::string text = str_cat("rewrote ", shard_file_name(work.shard));
     if (const uint64_t blobs = work.blobs_from_copy; blobs != 0) {
-      text += str_cat(", ", blobs, blobs == 1 ? " blob" : " blobs", " from the copy");
+      text += str_cat(", ", count_of(blobs, "blob"), " from the copy");
     }
     const uint64_t dropped = work.lost.size() + work.unknown_lost;
     if (dropped != 0) {
-      text += str_cat(", without ", dropped, " damaged sample", dropped == 1 ? "" : "s");
+      text += str_cat(", without ", count_of(dropped, "damaged sample"));
     }
     if (work.rejects_lost) text += "; its list of rejects is lost";
     return text;

@@ -69,8 +69,8 @@ Status check_layout(const std::vector<ChunkRow>& chunks, const SampleRows& rows,
       chunks.empty() ? 0
                      : shard_data_bytes(chunks.back().slot * chunk_bytes, chunks.back().used_bytes);
   if (samples != rows.size() || data_bytes != expected) {
-    return damaged(str_cat("chunks hold ", samples, " samples and end at ", expected, "; expected ",
-                           rows.size(), " samples and ", data_bytes));
+    return damaged(str_cat("chunks hold ", count_of(samples, "sample"), " and end at ", expected,
+                           "; expected ", count_of(rows.size(), "sample"), " and ", data_bytes));
   }
   return {};
 }
@@ -417,9 +417,10 @@ class Loader {
 
   void report_gap(uint64_t offset, uint64_t samples) {
     report(DamageKind::kChunk, Code::kDamaged, offset,
-           samples != 0 ? str_cat("no chunk can be recognised here; it held ", samples,
-                                  " samples, whose names footer and index have lost too")
-                        : std::string("no chunk can be recognised here"),
+           samples != 0
+               ? str_cat("no chunk can be recognised here; it held ", count_of(samples, "sample"),
+                         ", whose names footer and index have lost too")
+               : std::string("no chunk can be recognised here"),
            samples);
   }
 

@@ -65,7 +65,8 @@ Result<ChunkHeader> decode_chunk_header(ByteSpan first) {
     return bad(str_cat("payload_offset ", header.payload_offset, " does not follow the table"));
   }
   if (header.sample_count == 0 || (header.span_slots > 1 && header.sample_count != 1)) {
-    return bad(str_cat(header.sample_count, " samples in ", header.span_slots, " slots"));
+    return bad(str_cat(count_of(header.sample_count, "sample"), " in ",
+                       count_of(header.span_slots, "slot")));
   }
   return header;
 }

@@ -210,8 +210,8 @@ Result<FooterView> FooterView::parse(ByteSpan footer) {
       header.sample_count > header.position_count ||
       header.position_count - header.sample_count != header.reject_count) {
     return damaged(str_cat("footer of shard ", header.shard, " of ", header.shard_count, " at ",
-                           header.data_bytes, " with ", header.sample_count, " samples and ",
-                           header.reject_count, " rejects of ", header.position_count,
+                           header.data_bytes, " with ", count_of(header.sample_count, "sample"),
+                           " and ", header.reject_count, " rejects of ", header.position_count,
                            " positions contradicts itself"));
   }
   SPK_ASSIGN(const Trailer trailer,

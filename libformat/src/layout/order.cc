@@ -84,12 +84,12 @@ Result<EpochOrder> EpochOrder::make(const OrderUnits& units, const OrderSettings
 
 Status EpochOrder::check_targets() const {
   if (units_.unit_count() > UINT32_MAX) {
-    return unsupported(str_cat("a pack of ", units_.unit_count(), " chunks"));
+    return unsupported(str_cat("a pack of ", count_of(units_.unit_count(), "chunk")));
   }
   if (units_.targets.empty()) return {};
   if (units_.targets.size() != units_.unit_count()) {
-    return invalid_argument(str_cat("the target map has ", units_.targets.size(),
-                                    " chunks, the pack ", units_.unit_count()));
+    return invalid_argument(str_cat("the target map has ", count_of(units_.targets.size(), "chunk"),
+                                    ", the pack ", units_.unit_count()));
   }
   const uint32_t largest = *std::max_element(units_.targets.begin(), units_.targets.end());
   if (largest < kMaxTargets) return {};
