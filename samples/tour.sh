@@ -35,6 +35,10 @@ run() {
   "$@"
 }
 
+if [ -n "$src" ] && [ ! -r "$src" ]; then
+  echo "tour.sh: SRC '$src' is not there, or may not be read; nothing was changed" >&2
+  exit 2
+fi
 mkdir -p "$out"
 rm -rf "$out/pack"
 if [ "$(cat "$out/source" 2>/dev/null)" != "$src" ]; then

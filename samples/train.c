@@ -5,6 +5,7 @@
  * The model is a stand-in (what each class weighs in bytes): step() is where a decoder and a model
  * go. cc train.c -o train $(pkg-config --cflags --libs stripepack); where stripepack lies outside
  * the system's folders, add -Wl,-rpath,$(pkg-config --variable=libdir stripepack). */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,13 +52,25 @@ static int epoch(const spk_pack* pack, uint64_t rank, uint64_t world, const int6
   return code == SPK_END ? 0 : fail(&error);
 }
 
+/* RANK or WORLD: a whole number and nothing else, or the program ends. */
+static uint64_t number(const char* text) {
+  char* end = NULL;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
+    fprintf(stderr, "train: '%s' is not a whole number\n", text);
+    exit(2);
+  }
+  return value;
+}
+
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 4) {
     fprintf(stderr, "usage: train PACK [RANK WORLD]\n");
     return 2;
   }
-  const uint64_t rank = argc == 4 ? strtoull(argv[2], NULL, 10) : 0;
-  const uint64_t world = argc == 4 ? strtoull(argv[3], NULL, 10) : 1;
+  const uint64_t rank = argc == 4 ? number(argv[2]) : 0;
+  const uint64_t world = argc == 4 ? number(argv[3]) : 1;
   spk_error error = {.struct_size = sizeof error};
   spk_pack* pack = NULL;
   if (spk_open(argv[1], NULL, &pack, &error) != SPK_OK) return fail(&error);

@@ -6,13 +6,16 @@
 // go. c++ -std=c++17 train.cc -o train $(pkg-config --cflags --libs stripepack); where stripepack
 // lies outside the system's folders, add -Wl,-rpath,$(pkg-config --variable=libdir stripepack).
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <map>
 #include <numeric>
 #include <random>
 #include <stripepack/stripepack.hpp>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -74,6 +77,18 @@ void train(const char* path, std::uint64_t rank, std::uint64_t world) {
   }
 }
 
+// RANK or WORLD: a whole number and nothing else, or the program ends.
+std::uint64_t number(const char* text) {
+  std::uint64_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end) {
+    std::cerr << "train: '" << text << "' is not a whole number\n";
+    std::exit(2);
+  }
+  return value;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -82,8 +97,7 @@ int main(int argc, char** argv) try {
     return 2;
   }
   const bool ranks = argc == 4;
-  train(argv[1], ranks ? std::strtoull(argv[2], nullptr, 10) : 0,
-        ranks ? std::strtoull(argv[3], nullptr, 10) : 1);
+  train(argv[1], ranks ? number(argv[2]) : 0, ranks ? number(argv[3]) : 1);
   return 0;
 } catch (const std::exception& error) {
   std::cerr << "train: " << error.what() << '\n';

@@ -56,7 +56,8 @@ def train(pictures, labels, classes, epochs, batch=16, rate=0.5):
 
 
 def environment(*names, default):
-    return next((int(os.environ[name]) for name in names if name in os.environ), default)
+    """As text, which argparse reads as what is typed."""
+    return next((os.environ[name] for name in names if name in os.environ), default)
 
 
 def main():

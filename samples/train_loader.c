@@ -6,6 +6,7 @@
  * stopped; with STATE, as the first run printed it, with any number of ranks. The model is a
  * stand-in (what all pictures weigh in bytes): step() is where a decoder and a model go.
  * cc train_loader.c -o train_loader $(pkg-config --cflags --libs stripepack) */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,6 +95,18 @@ static int run(const spk_pack* pack, spk_loader_options* options, totals* model)
   return result;
 }
 
+/* RANK or WORLD: a whole number and nothing else, or the program ends. */
+static uint64_t number(const char* text) {
+  char* end = NULL;
+  errno = 0;
+  const unsigned long long value = strtoull(text, &end, 10);
+  if (*text < '0' || *text > '9' || *end != '\0' || errno != 0) {
+    fprintf(stderr, "train_loader: '%s' is not a whole number\n", text);
+    exit(2);
+  }
+  return value;
+}
+
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 4 && argc != 5) {
     fprintf(stderr, "usage: train_loader PACK [RANK WORLD [STATE]]\n");
@@ -103,8 +116,8 @@ int main(int argc, char** argv) {
   spk_pack* pack = NULL;
   if (spk_open(argv[1], NULL, &pack, &error) != SPK_OK) return fail(&error);
   spk_loader_options options = {.struct_size = sizeof options};
-  options.rank = argc > 2 ? strtoull(argv[2], NULL, 10) : 0;
-  options.world = argc > 3 ? strtoull(argv[3], NULL, 10) : 1;
+  options.rank = argc > 2 ? number(argv[2]) : 0;
+  options.world = argc > 3 ? number(argv[3]) : 1;
   options.batch = kBatch;
   options.seed = 1;
   options.tail = SPK_TAIL_EXACT; /* every picture once an epoch */

@@ -4,12 +4,15 @@
 //
 // The same as train_loader.c, with owners that close what they hold and exceptions for errors.
 // c++ -std=c++17 train_loader.cc -o train_loader $(pkg-config --cflags --libs stripepack)
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <limits>
 #include <string>
 #include <stripepack/stripepack.hpp>
+#include <system_error>
 
 namespace {
 
@@ -59,6 +62,18 @@ void train(const char* path, stripepack::LoaderOptions options) {
             << '\n';
 }
 
+// RANK or WORLD: a whole number and nothing else, or the program ends.
+std::uint64_t number(const char* text) {
+  std::uint64_t value = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc() || stop != end) {
+    std::cerr << "train_loader: '" << text << "' is not a whole number\n";
+    std::exit(2);
+  }
+  return value;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -67,8 +82,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   stripepack::LoaderOptions options;
-  options.rank = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 0;
-  options.world = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1;
+  options.rank = argc > 2 ? number(argv[2]) : 0;
+  options.world = argc > 3 ? number(argv[3]) : 1;
   options.batch = kBatch;
   options.seed = 1;
   options.tail = SPK_TAIL_EXACT;  // every picture once an epoch

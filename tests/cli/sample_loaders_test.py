@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import BUILD, PackTest, main  # noqa: E402
+from packing import BUILD, SOURCE, PackTest, main  # noqa: E402
 
 PICTURES = {"cat": 41, "dog": 30}
 EPOCHS = 2
@@ -65,6 +65,38 @@ class SampleLoadersTest(PackTest):
         done = subprocess.run([trainer, self.path("src")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
         self.assertEqual(subprocess.run([trainer], capture_output=True).returncode, 2)
+        self.check_numbers(trainer)
+
+    def check_numbers(self, trainer):
+        name = os.path.basename(trainer).rsplit("_", 1)[0]
+        for rank, world, bad in (("x", "1", "x"), ("0", "two", "two"), ("", "1", ""), ("0", " 1", " 1"),
+                                 ("-1", "2", "-1"), ("0", "2x", "2x"), ("0", "9" * 30, "9" * 30)):
+            done = subprocess.run([trainer, self.out, rank, world], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr),
+                             (2, "", "%s: '%s' is not a whole number\n" % (name, bad)))
+
+    def test_numbers_are_refused_where_they_are_none(self):
+        self.make()
+        for name in ("train_c", "train_cc"):
+            trainer = program(self, name)
+            self.assertIn("rank 0", output(trainer, self.out, "0", "1"))
+            self.check_numbers(trainer)
+        done = subprocess.run([sys.executable, str(SOURCE / "samples" / "train.py"), self.out],
+                              capture_output=True, text=True, env=dict(
+                                  os.environ, RANK="x", PYTHONPATH=os.path.join(BUILD, "python")))
+        if "ModuleNotFoundError" not in done.stderr:
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("argument --rank: invalid int value: 'x'", done.stderr)
+
+    def test_tour_looks_for_its_source_before_it_removes_anything(self):
+        tour = self.path("tour")
+        os.makedirs(os.path.join(tour, "pack"))
+        done = subprocess.run(["sh", str(SOURCE / "samples" / "tour.sh"), os.path.relpath(BUILD, SOURCE),
+                               tour, self.path("nosuch")], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "tour.sh: SRC '%s' is not there, or may not be read; nothing was "
+                         "changed\n" % self.path("nosuch"))
+        self.assertEqual(os.listdir(tour), ["pack"])
 
     def test_c(self):
         self.check_loader("train_loader_c")
