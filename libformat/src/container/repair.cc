@@ -80,6 +80,7 @@ class Repair {
     report_.content_id = checked_.report.content_id;
     SPK_ASSIGN(const bool has_manifest, dir_.exists(kManifestName));
     if (checked_.report.ok() && has_manifest) return std::move(report_);
+    SPK_TRY(refuse_folders());
     if (!options_.from.empty()) SPK_TRY(open_copy());
     SPK_TRY(complete_facts());
     SPK_TRY(assess());
@@ -129,6 +130,22 @@ class Repair {
       if (damage.sample != Damage::kNoSample) suspects_[damage.shard].insert(damage.sample);
     };
     SPK_ASSIGN(checked_, check_pack(dir_, false, options, keep, hooks_));
+    return {};
+  }
+
+  // A file cannot take a folder's place, and what is in the folder is not repair's to remove.
+  Status refuse_folders() const {
+    SPK_ASSIGN(const std::vector<DirectoryEntry> entries, dir_.list());
+    for (const DirectoryEntry& entry : entries) {
+      if (entry.type != EntryType::kDirectory) continue;
+      if (entry.name != kIndexName && entry.name != kManifestName && entry.name != kRejectsName &&
+          !shard_number(entry.name)) {
+        continue;
+      }
+      return Status(Code::kExists, "a folder stands where a file of the pack belongs")
+          .at_path(dir_.path_of(entry.name))
+          .with_hint("nothing was changed; move the folder away, then repair again");
+    }
     return {};
   }
 

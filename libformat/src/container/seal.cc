@@ -136,8 +136,10 @@ class PendingFile {
   const File& file() const { return file_; }
   Status publish() {
     SPK_TRY(file_.sync());
-    SPK_TRY(file_.close());
-    return dir_.rename(temporary_, name_);
+    Status status = file_.close();
+    if (status.ok()) status = dir_.rename(temporary_, name_);
+    if (!status.ok()) (void)dir_.unlink(temporary_);  // the destructor sees it closed
+    return status;
   }
 
  private:
