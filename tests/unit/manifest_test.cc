@@ -53,6 +53,10 @@ TEST_F(ManifestTest, GrammarErrorsRefuseTheListWithTheirLine) {
   EXPECT_EQ(error("path,label\ni0.jpg,1\n\"i1.jpg,2\n"), "line 3: a quote is not closed");
   EXPECT_EQ(error("path,label\ni0.jpg,1\n\"a\"b,2\n"), "line 3: text after a closing quote");
   EXPECT_EQ(error("path,label\ni0.jpg,1\ni1.jpg,cat\n"), "line 3: label 'cat' is not an integer");
+  EXPECT_EQ(error("path,label,Path\ni0.jpg,1,i1.jpg\n"),
+            "line 1: columns 1 and 3 are both named 'path'");
+  EXPECT_EQ(error("x\tpath\tlabel\t\"label\"\n1\ti0.jpg\t1\t2\n"),
+            "line 1: columns 3 and 4 are both named 'label'");
   EXPECT_EQ(error("i0.jpg,1\ni1.jpg,2\n"),
             "line 1: looks like a table, but without names of its columns");
   EXPECT_EQ(error("0\t1\ti0.jpg\n1\ti1.jpg\n2\t1\ti2.jpg\n"),

@@ -53,8 +53,13 @@ class FileHandle : public SampleHandle {
   uint64_t size_bytes_;
 };
 
-Status changed(std::string message, const std::string& path) {
-  return Status(Code::kMismatch, std::move(message)).at_path(path).with_hint(kChangedSourceHint);
+Status changed(std::string message, const std::string& path, const std::string& told_by) {
+  return Status(Code::kMismatch, std::move(message))
+      .at_path(path)
+      .with_hint(told_by.empty() ? std::string(kChangedSourceHint)
+                                 : str_cat("the list ", escape_bytes(told_by),
+                                           " is older than the file; write the list anew, then "
+                                           "--restart"));
 }
 
 // Listing rejects these; so it became one since, or a list that nobody looked at names one.
@@ -138,7 +143,8 @@ bool same_mtime(int64_t listed_ns, int64_t actual_ns) noexcept {
 }
 
 Result<std::unique_ptr<SampleHandle>> open_file_sample(const Directory& root,
-                                                       const SampleEntry& entry) {
+                                                       const SampleEntry& entry,
+                                                       const std::string& told_by) {
   const std::string& path = entry.path.empty() ? entry.key : entry.path;
   const std::string shown = escape_bytes(path);
   // O_NONBLOCK: what was a file when it was listed may be a fifo now, and must not hang us.
@@ -158,10 +164,10 @@ Result<std::unique_ptr<SampleHandle>> open_file_sample(const Directory& root,
   const auto size = static_cast<uint64_t>(info.st_size);
   if (entry.size_bytes != kUnknownSize && size != entry.size_bytes) {
     return changed(str_cat("has ", size, " bytes; ", entry.size_bytes, " when it was listed"),
-                   shown);
+                   shown, told_by);
   }
   if (entry.mtime_ns != kUnknownMtime && !same_mtime(entry.mtime_ns, mtime_ns_of(info))) {
-    return changed("was written to since it was listed", shown);
+    return changed("was written to since it was listed", shown, told_by);
   }
   return std::unique_ptr<SampleHandle>(std::make_unique<FileHandle>(std::move(file), size));
 }

@@ -35,9 +35,11 @@ Status stat_entry(int root_fd, SampleEntry* entry);
 // What stat_entry rejects for this errno; null where it is the machine's trouble.
 const char* reject_of_errno(int os_errno) noexcept;
 
-// Source::open for such files.
+// Source::open for such files. `told_by`: the list that size and mtime are from, where one told
+// them; empty where the files were looked at.
 Result<std::unique_ptr<SampleHandle>> open_file_sample(const Directory& root,
-                                                       const SampleEntry& entry);
+                                                       const SampleEntry& entry,
+                                                       const std::string& told_by = {});
 
 // Whether an mtime as listed is that of a file now. A list may have been written with fewer digits
 // than the file system keeps: only the digits that are there are compared.

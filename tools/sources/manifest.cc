@@ -59,6 +59,7 @@ Result<Listing> ManifestSource::list(const PackOptions& options, const Sink& sin
     SPK_ASSIGN(more, reader->next(&record));
   }
 
+  list_tells_sizes_ = form.form == ListForm::kStatted;
   const unsigned threads = options.io_threads == 0 ? kDefaultThreads : options.io_threads;
   OrderedStat entries(root_.fd(), std::min(threads, kMostThreads), form.form != ListForm::kStatted,
                       sink);
@@ -78,7 +79,7 @@ Result<Listing> ManifestSource::list(const PackOptions& options, const Sink& sin
 }
 
 Result<std::unique_ptr<SampleHandle>> ManifestSource::open(const SampleEntry& entry) const {
-  return open_file_sample(root_, entry);
+  return open_file_sample(root_, entry, list_tells_sizes_ ? file_.path() : std::string());
 }
 
 }  // namespace spk

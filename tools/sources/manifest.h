@@ -37,6 +37,7 @@ class ManifestSource : public Source {
 
   File file_;
   Directory root_;
+  bool list_tells_sizes_ = false;  // set by list()
 };
 
 }  // namespace spk

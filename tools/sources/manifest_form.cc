@@ -241,6 +241,7 @@ class TableRecords : public RecordReader {
     SPK_ASSIGN(const bool more, table_.next(&fields_));
     if (!more) return internal_error("the header is gone");
     columns_ = fields_.size();
+    SPK_TRY(refuse_repeated_names());
     int best = -1;
     bool has_path = false;
     for (size_t column = 0; column < columns_; ++column) {
@@ -279,6 +280,23 @@ class TableRecords : public RecordReader {
   }
 
  private:
+  // Which of two columns were meant, nobody can tell. Other columns may be named as they like.
+  Status refuse_repeated_names() const {
+    std::vector<std::string> names;
+    for (const std::string& field : fields_) names.push_back(column_name(field));
+    for (size_t second = 0; second < names.size(); ++second) {
+      const std::string& name = names[second];
+      if (!is_path_column(name) && label_column_rank(name) < 0) continue;
+      const auto first = std::find(names.begin(), names.end(), name) - names.begin();
+      if (static_cast<size_t>(first) == second) continue;
+      return list_error(list_path_, table_.line_number(),
+                        str_cat("columns ", first + 1, " and ", second + 1, " are both named '",
+                                escape_bytes(name), "'"))
+          .with_hint("give each column a name of its own");
+    }
+    return {};
+  }
+
   TableReader table_;
   std::string list_path_;
   std::vector<std::string> fields_;
