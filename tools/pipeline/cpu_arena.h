@@ -1,10 +1,7 @@
 // CPU work in an arena of TBB's, on behalf of a thread that waits for it.
 #pragma once
 
-#include <tbb/parallel_for.h>
 #include <tbb/task_arena.h>
-
-#include <cstdint>
 
 #if defined(__SANITIZE_THREAD__)
 #include <sanitizer/tsan_interface.h>
@@ -43,21 +40,6 @@ void run_in_arena(tbb::task_arena& arena, const Body& body) {
     order.task_begins();
     body();
     order.task_ends();
-  });
-  order.after_tasks();
-}
-
-// Runs body(0) ... body(count - 1) in the arena, side by side and in any order.
-template <class Body>
-void for_each_in_arena(tbb::task_arena& arena, uint64_t count, const Body& body) {
-  ArenaOrder order;
-  order.before_tasks();
-  arena.execute([&] {
-    tbb::parallel_for(uint64_t{0}, count, [&](uint64_t number) {
-      order.task_begins();
-      body(number);
-      order.task_ends();
-    });
   });
   order.after_tasks();
 }

@@ -1,5 +1,3 @@
-#include <tbb/task_arena.h>
-
 #include <algorithm>
 #include <cstring>
 #include <mutex>
@@ -9,8 +7,8 @@
 #include "base/text.h"
 #include "container/seal.h"
 #include "io/file.h"
-#include "pipeline/cpu_arena.h"
 #include "pipeline/pack_proof.h"
+#include "pipeline/side_by_side.h"
 
 namespace spk {
 
@@ -252,17 +250,10 @@ Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& spl
                                         const ProofOptions& options) {
   CompareWithSource compare(pack, split, source, listing, options);
   SPK_TRY(compare.prepare(entries));
-  std::mutex mutex;
-  Status first_error;
-  tbb::task_arena arena(static_cast<int>(options.jobs));
-  for_each_in_arena(arena, entries.size(), [&](uint64_t i) {
-    if (compare.matches()[i] == UINT64_MAX) return;
-    Status status = compare.compare(entries[i], compare.matches()[i]);
-    if (status.ok()) return;
-    const std::lock_guard lock(mutex);
-    if (first_error.ok()) first_error = std::move(status);
-  });
-  if (!first_error.ok()) return first_error;
+  SPK_TRY(side_by_side(options.jobs, entries.size(), [&](uint64_t i) -> Status {
+    if (compare.matches()[i] == UINT64_MAX) return {};
+    return compare.compare(entries[i], compare.matches()[i]);
+  }));
   return compare.counts();
 }
 

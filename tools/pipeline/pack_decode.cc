@@ -1,11 +1,9 @@
-#include <tbb/task_arena.h>
-
 #include <mutex>
 
 #include "base/text.h"
 #include "image/probe.h"
-#include "pipeline/cpu_arena.h"
 #include "pipeline/pack_proof.h"
+#include "pipeline/side_by_side.h"
 
 namespace spk {
 
@@ -91,16 +89,8 @@ Result<ProofCounts> decode_all(const Pack& pack, const std::string& split,
     return Status(Code::kNotFound, "the pack has no field 'image' to decode").at_path(pack.path());
   }
   DecodeAll decode(pack, split, options, field);
-  std::mutex mutex;
-  Status first_error;
-  tbb::task_arena arena(static_cast<int>(options.jobs));
-  for_each_in_arena(arena, pack.chunk_count(), [&](uint64_t number) {
-    Status status = decode.chunk(number);
-    if (status.ok()) return;
-    const std::lock_guard lock(mutex);
-    if (first_error.ok()) first_error = std::move(status);
-  });
-  if (!first_error.ok()) return first_error;
+  SPK_TRY(side_by_side(options.jobs, pack.chunk_count(),
+                       [&](uint64_t number) { return decode.chunk(number); }));
   return decode.counts();
 }
 
