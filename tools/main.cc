@@ -85,6 +85,25 @@ int run_chosen(std::vector<std::unique_ptr<Command>>& commands, const CLI::App& 
   return ui.fail(internal_error("no subcommand was chosen"));
 }
 
+// `help pack` as `pack --help`, `help` as `--help`.
+int show_help(const CLI::App& app, const std::string& topic, Ui& ui) {
+  ui.set_command("help");
+  const std::string name = app.get_name();
+  const auto named =
+      app.get_subcommands([&](const CLI::App* one) { return one->get_name() == topic; });
+  if (topic.empty()) {
+    (void)ui.write(app.get_formatter()->make_help(&app, name, CLI::AppFormatMode::Normal));
+  } else if (!named.empty()) {
+    (void)ui.write(named.front()->help(name));
+  } else {
+    return ui.fail(invalid_argument(str_cat("there is no subcommand '", escape_bytes(topic), "'"))
+                       .with_hint("`stripepack help` lists them"),
+                   kExitUsage);
+  }
+  const Status written = ui.finish();
+  return written.ok() ? kExitDone : ui.fail(written);
+}
+
 int run_program(int argc, char** argv, Ui& ui) {
   ui.set_json(json_typed(argc, argv));
   CLI::App app("Packs image datasets into stripe-aligned shards, proves, shows and extracts them.",
@@ -97,6 +116,9 @@ int run_program(int argc, char** argv, Ui& ui) {
   app.get_formatter()->label("Excludes", "not with");
   auto commands = make_commands();
   for (const auto& command : commands) command->add_to(app);
+  std::string topic;
+  CLI::App* help = app.add_subcommand("help", "Show this, or the options of a command");
+  help->add_option("COMMAND", topic, "The command");
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -110,6 +132,7 @@ int run_program(int argc, char** argv, Ui& ui) {
   } catch (const CLI::ParseError& error) {
     return usage_error(error, app, argc, argv, ui);
   }
+  if (help->parsed()) return show_help(app, topic, ui);
   return run_chosen(commands, app, ui);
 }
 
