@@ -170,7 +170,9 @@ class ExtractTest(PackTest):
 
     def test_a_full_disk_stops_it(self):
         done = run("extract", self.out, self.back, limits=[(resource.RLIMIT_FSIZE, 2000)])
-        self.expect(done, FAILED)
+        self.expect(done, FAILED, "File too large; raise the file size limit (ulimit -f), or write "
+                    "where larger files are allowed\n")
+        self.assertNotIn("--shard-size", str(done))
         self.assertNotIn(".stripepack", " ".join(all_names(self.back)))
         for name in all_names(self.back):
             self.assertEqual(read(os.path.join(self.back, name)), self.made[name])

@@ -62,8 +62,7 @@ Status io_error(int os_errno, std::string_view what, std::string_view path, uint
   }
   if (os_errno == EFBIG) {
     return std::move(status).with_hint(
-        "raise the file size limit (ulimit -f); where the file system allows no larger files, pack "
-        "with a smaller --shard-size");
+        "raise the file size limit (ulimit -f), or write where larger files are allowed");
   }
   if (os_errno == EMFILE)
     return std::move(status).with_hint("raise the limit of open files (ulimit -n)");
