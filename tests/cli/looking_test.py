@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import pty
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -177,6 +179,22 @@ class LookingTest(PackTest):
                          "image blob, label int64, height int64, width int64, channels int64")
         self.assertEqual(said["source_kind"], "folder")
 
+    def test_pack_and_info_tell_the_same_overhead(self):
+        again = self.path("again")
+        done = self.pack(self.path("src"), again)
+        share = re.search(r"; (\d+\.\d\d % tables and padding)$", text(done.out), re.MULTILINE)
+        info = text(run("info", again).out)
+        size = re.search(r"^size .*\((.*) bytes, (.*)\)$", info, re.MULTILINE)
+        self.assertEqual(size.group(2), share.group(1))
+        total = int(size.group(1).replace(",", ""))
+        files = [name for name in os.listdir(again) if name.endswith((".spks", ".spki"))]
+        self.assertEqual(sum(os.path.getsize(os.path.join(again, name)) for name in files), total)
+        payload = run("info", "--json", again).objects[0]["payload_bytes"]
+        self.assertEqual(share.group(1), "%.2f %% tables and padding" % (100 * (total - payload) / total))
+        shutil.rmtree(again)
+        report = self.report(self.pack(self.path("src"), again, "--json"))
+        self.assertEqual(report["packs"][0]["total_bytes"], total)
+
     def test_info_json_adds_up(self):
         pack, = self.expect(run("info", self.out, "--json"), DONE).objects
         self.assertEqual((pack["type"], pack["v"]), ("pack", 1))
@@ -298,6 +316,13 @@ class FrameTest(PackTest):
         for command in ("pack", "info", "ls", "cat", "extract", "diff"):
             done = self.expect(run(command, "--help"), DONE, "Usage: stripepack " + command)
             self.assertEqual(done.err, b"")
+
+    def test_help_as_a_command(self):
+        for command in ([], ["pack"], ["help"], ["order"]):
+            self.assertEqual(self.expect(run("help", *command), DONE).out, run(*command, "--help").out)
+        self.expect(run("help", "nosuch"), USAGE,
+                    "stripepack help: there is no subcommand 'nosuch'; `stripepack help` lists them")
+        self.expect(run("help", "pack", "verify"), USAGE)
 
     def test_usage_errors(self):
         for arguments, message in (

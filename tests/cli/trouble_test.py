@@ -4,6 +4,7 @@ parts. Each is told in the right way, and nothing that was there is harmed."""
 
 import os
 import pathlib
+import re
 import resource
 import shutil
 import stat
@@ -13,8 +14,11 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import (DONE, FAILED, NO, NOT_A_PACK, PROGRAM, SANITIZED, USAGE, PackTest,  # noqa: E402
-                     identity, main, names, run)
+from packing import (DONE, FAILED, IDENTITY, NO, NOT_A_PACK, PROGRAM, SANITIZED, USAGE,  # noqa: E402
+                     PackTest, identity, main, names, run, sha256, snapshot, text)
+
+SHA256 = os.access(PROGRAM, os.X_OK) and re.search(rb"^built with:.* sha256\b", run("--version").out,
+                                                   re.MULTILINE) is not None
 
 # A number that no user here should have, so that the limit of processes counts the test's alone.
 NOBODY = 54311
@@ -49,6 +53,8 @@ class FewThreadsTest(TroubleTest):
                 self.expect(done, DONE)
                 self.assert_same_pack(other, whole)
                 self.expect(run("verify", other, "--jobs", "4", **how), DONE)
+                self.expect(run("verify", other, "--decode", "--against", self.src, "--jobs", "4",
+                                **how), DONE, "decode: ok", "against: ok")
                 self.expect(run("extract", other, self.path("files"), "--jobs", "4", **how), DONE)
                 shutil.rmtree(self.path("files"))
                 shutil.rmtree(other)
@@ -64,6 +70,47 @@ class FewThreadsTest(TroubleTest):
             self.assertIn(done.code, (DONE, FAILED), str(done))
             seen.add(done.code)
         self.assertEqual(seen, {DONE, FAILED})
+
+
+class SumsTest(TroubleTest):
+    def check_sums(self, folder):
+        with open(os.path.join(folder, "SHA256SUMS"), encoding="ascii") as file:
+            listed = dict(reversed(line.split("  ")) for line in file.read().splitlines())
+        self.assertEqual(listed, {name: sha256(os.path.join(folder, name)) for name in
+                                  os.listdir(folder) if name.startswith(IDENTITY)})
+
+    def test_a_complete_pack_gets_them(self):
+        whole = self.packed("--shards", "2")
+        again = ("--shards", "2", "--sha256")
+        done = self.pack(self.src, self.out, *again, code=(DONE if SHA256 else USAGE))
+        if not SHA256:
+            self.skipTest("no libcrypto")
+        self.assertEqual(text(done.out),
+                         "complete: %s is what this command line makes; SHA256SUMS was missing and is "
+                         "written, of the files as they are (`stripepack verify` proves them)\n"
+                         % self.out)
+        self.check_sums(self.out)
+        self.assertEqual(identity(self.out), whole)
+        self.assertEqual(names(self.dir), ["out", "src"])
+        self.assert_verifies(self.out)
+        # What is there stays.
+        pictures.write(self.path("out", "SHA256SUMS"), b"mine")
+        done = self.pack(self.src, self.out, *again)
+        self.assertIn("nothing to do", text(done.out))
+        self.assertEqual(os.path.getsize(self.path("out", "SHA256SUMS")), 4)
+
+    def test_so_do_splits(self):
+        if not SHA256:
+            self.skipTest("no libcrypto")
+        splits = self.path("splits")
+        for name in ("train", "val"):
+            shutil.copytree(self.src, os.path.join(splits, name))
+        self.pack(splits, self.out)
+        report = self.report(self.pack(splits, self.out, "--sha256", "--json"))
+        self.assertEqual((report["result"], report["wrote_sha256"]), ("complete", True))
+        for name in ("train", "val"):
+            self.check_sums(self.path("out", name))
+        self.assertNotIn("wrote_sha256", self.report(self.pack(splits, self.out, "--sha256", "--json")))
 
 
 class NamedFileTest(TroubleTest):
@@ -149,6 +196,21 @@ class LostPartsTest(TroubleTest):
         self.expect(run("repair", self.out), DONE)
         self.assert_verifies(self.out)
 
+    def test_a_folder_in_a_files_place_stops_repair_before_it_writes(self):
+        for name in ("index.spki", "manifest.json", "rejects.tsv", "shard-00000.spks"):
+            with self.subTest(name=name):
+                self.packed("--shards", "2")
+                place = self.path("out", name)
+                os.unlink(place)
+                os.mkdir(place)
+                pictures.write(os.path.join(place, "mine"), b"x")
+                before = snapshot(self.out)
+                done = run("repair", self.out, "--drop-damaged")
+                self.expect(done, FAILED, "%s: a folder stands where a file of the pack belongs; nothing "
+                            "was changed; move the folder away, then repair again" % place)
+                self.assertEqual(snapshot(self.out), before)
+                shutil.rmtree(self.out)
+
     def test_a_split_that_lost_its_manifest_is_told(self):
         splits = self.path("splits")
         for name in ("train", "val"):
@@ -168,7 +230,41 @@ class LostPartsTest(TroubleTest):
         self.expect(run("verify", self.out, "--against", self.out), FAILED, "found a pack already")
 
 
+class StaleListTest(TroubleTest):
+    def test_the_list_is_named(self):
+        stale = self.path("stale.txt")
+        file = os.path.join(self.src, "a", "00000.jpg")
+        size, seconds = os.path.getsize(file), int(os.path.getmtime(file))
+        help_text = "; the list %s is older than the file; write the list anew, then --restart" % stale
+        for line, what in (("77 %d.0 a/00000.jpg" % seconds, "has %d bytes; 77 when it was listed" % size),
+                           ("%d 1234567890.5 a/00000.jpg" % size, "was written to since it was listed")):
+            pictures.write(stale, line.encode() + b"\n")
+            done = self.pack(stale, self.out, "--root", self.src, "--restart", code=FAILED)
+            self.assertEqual(text(done.err),
+                             "stripepack pack: a/00000.jpg: " + what + help_text + "\n")
+
+
+class LimitedFilesTest(TroubleTest):
+    def test_pack_names_its_own_option(self):
+        done = self.pack(self.src, self.out, code=FAILED, limits=((resource.RLIMIT_FSIZE, 65536),))
+        self.assertTrue(text(done.err).endswith(
+            ": File too large; raise the file size limit (ulimit -f), or write where larger files are "
+            "allowed, or pack with a smaller --shard-size\n"), str(done))
+
+
 class NumbersTest(TroubleTest):
+    def test_sizes_have_a_least(self):
+        for option in ("--chunk-size", "--shard-size", "--memory"):
+            self.pack(self.src, self.out, option, "0", code=USAGE, words=(option + ": must not be 0",))
+        for size in ("1MiB", "16MiB", "54525952B"):
+            for more in ((), ("--dry-run",)):
+                done = self.pack(self.src, self.out, "--memory", size, *more, code=USAGE)
+                shown = {"1MiB": "1 MiB", "16MiB": "16 MiB", "54525952B": "52 MiB"}[size]
+                self.assertEqual(text(done.err), "stripepack pack: --memory %s is too little: it takes at "
+                                 "least 53 MiB; allow more --memory; the default is 512 MiB\n" % shown)
+        self.assertEqual(names(self.dir), ["src"])
+        self.pack(self.src, self.out, "--memory", "53MiB")
+
     def test_only_whole_numbers_are_numbers(self):
         self.packed()
         for value in ("-1", "0x1", "18446744073709551616", "1.5"):

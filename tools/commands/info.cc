@@ -7,6 +7,7 @@
 #include "commands/pack_set.h"
 #include "commands/run_record.h"
 #include "commands/sample_facts.h"
+#include "container/pack_size.h"
 #include "ui/signals.h"
 
 namespace spk {
@@ -25,37 +26,28 @@ const char* kind_name(FieldKind kind) {
 
 // Where the bytes of a pack go.
 struct Shares {
-  uint64_t total = 0;                                                     // shards and index
-  uint64_t payload = 0;                                                   // the samples' own bytes
-  uint64_t padding = 0;                                                   // zeros between chunks
-  uint64_t tables() const noexcept { return total - payload - padding; }  // heads, tables, index
+  PackSize size;
+  uint64_t padding = 0;               // zeros between chunks
+  uint64_t tables() const noexcept {  // heads, tables, index
+    return size.total_bytes - size.payload_bytes - padding;
+  }
 };
 
 Result<Shares> compute_shares(const Pack& pack) {
   Shares shares;
-  shares.payload = pack.index().header.payload_bytes;
-  shares.total = pack.index().header.file_bytes;
+  shares.size = pack_size(pack.index().header, pack.shards());
   uint64_t data = 0;
-  for (const ShardRow& shard : pack.shards()) {
-    shares.total += shard.file_bytes;
-    data += shard.data_bytes;
-  }
+  for (const ShardRow& shard : pack.shards()) data += shard.data_bytes;
   uint64_t used = 0;
   for (uint64_t i = 0; i < pack.chunk_count(); ++i) {
     SPK_ASSIGN(const ChunkLocation chunk, pack.chunk(i));
     used += chunk.used_bytes;
   }
-  if (used > data || shares.payload > used) {
+  if (used > data || shares.size.payload_bytes > used) {
     return damaged("the index's sizes contradict each other").at_path(pack.path());
   }
   shares.padding = data - used;
   return shares;
-}
-
-std::string percent(uint64_t part, uint64_t whole) {
-  if (whole == 0) return "0 %";
-  return str_cat(format_fixed(100.0 * static_cast<double>(part) / static_cast<double>(whole), 2),
-                 " %");
 }
 
 std::string field_text(const Field& field) {
@@ -112,7 +104,7 @@ class InfoCommand : public Command {
     };
     const auto size_line = [&](std::string_view name, uint64_t bytes) {
       line(name, str_cat(format_size(bytes), "  (", format_count(bytes), " bytes, ",
-                         percent(bytes, shares.total), ")"));
+                         percent_text(bytes, shares.size.total_bytes), ")"));
     };
     line("pack", escape_bytes(named.path));
     line("content id", pack.content_id().to_hex());
@@ -129,8 +121,10 @@ class InfoCommand : public Command {
     line("shards", format_count(pack.shards().size()));
     line("chunks", str_cat(format_count(pack.chunk_count()), " of ",
                            format_size(pack.identity().chunk_bytes())));
-    line("size", str_cat(format_size(shares.total), "  (", format_count(shares.total), " bytes)"));
-    size_line("  payload", shares.payload);
+    line("size",
+         str_cat(format_size(shares.size.total_bytes), "  (", format_count(shares.size.total_bytes),
+                 " bytes, ", shares.size.overhead_text(), ")"));
+    size_line("  payload", shares.size.payload_bytes);
     size_line("  padding", shares.padding);
     size_line("  heads, index", shares.tables());
     (void)ui.out("settings");
@@ -156,8 +150,8 @@ class InfoCommand : public Command {
     json.member("plan_id", pack.identity().plan_id.to_hex());
     json.member("format_version", header.version).member("samples", pack.sample_count());
     json.member("rejects", header.reject_count).member("classes", pack.schema().classes.size());
-    json.member("payload_bytes", shares.payload).member("padding_bytes", shares.padding);
-    json.member("table_bytes", shares.tables()).member("total_bytes", shares.total);
+    json.member("payload_bytes", shares.size.payload_bytes).member("padding_bytes", shares.padding);
+    json.member("table_bytes", shares.tables()).member("total_bytes", shares.size.total_bytes);
     json.member("shards", pack.shards().size()).member("chunks", pack.chunk_count());
     json.member("chunk_bytes", pack.identity().chunk_bytes());
     json.member("blob_align_bytes", pack.identity().blob_align_bytes());

@@ -39,6 +39,7 @@ CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* b
   const auto read = [name, bytes](const std::string& text) {
     const Result<uint64_t> size = parse_size(text);
     if (!size.ok()) throw CLI::ValidationError(name, size.status().to_string());
+    if (*size == 0) throw CLI::ValidationError(name, "must not be 0");
     *bytes = *size;
   };
   return sub.add_option_function<std::string>(name, read, help)->type_name("SIZE");

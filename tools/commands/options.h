@@ -20,7 +20,8 @@ void add_progress_option(CLI::App& sub, ProgressMode* mode);
 void add_jobs_option(CLI::App& sub, uint32_t* jobs);
 // The number behind `jobs`: itself, or what this machine allows.
 uint32_t resolve_jobs(uint32_t jobs);
-// A size such as 4MiB (base/text.h, parse_size). A wrong one is CLI11's error and names the option.
+// A size such as 4MiB (base/text.h, parse_size), not 0. A wrong one is CLI11's error and names the
+// option.
 CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* bytes,
                              const std::string& help);
 // A whole number from `least` to `most`. A wrong one ("-1", "0x10", "1e6") is CLI11's error and

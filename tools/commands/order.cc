@@ -259,7 +259,6 @@ class OrderCommand : public Command {
       return invalid_argument(str_cat("--targets: with --simulate a number from 1 to ", kMaxTargets,
                                       ", not '", escape_bytes(targets_path_), "'"));
     }
-    if (balance_.chunk_bytes == 0) return invalid_argument("--chunk-size: must not be 0");
     SPK_ASSIGN(const std::vector<uint64_t> sizes, read_numbers(sizes_path_, 0, UINT64_MAX));
     balance_.targets = *targets;
     balance_.lanes = lanes_ == kUnset ? 64 : lanes_;

@@ -1,6 +1,7 @@
 #include "commands/pack.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -42,6 +43,14 @@ int pack_exit_code(const Status& status) {
   return code == kExitNotAPack ? kExitFailed : code;
 }
 
+// The library tells of limits, but not of options.
+Status with_own_hint(Status status) {
+  if (status.os_errno() != EFBIG) return status;
+  Status told(status.code(), status.message());
+  told = std::move(told).at_path(status.path()).at_offset(status.offset()).at_shard(status.shard());
+  return std::move(told).with_hint(status.hint() + ", or pack with a smaller --shard-size");
+}
+
 class PackCommand : public Command {
  public:
   void add_to(CLI::App& app) override;
@@ -73,7 +82,7 @@ void PackCommand::add_to(CLI::App& app) {
                    "Threads that wait for the source's files; default 4 for each job, at least 16")
       ->check(CLI::Range(1, 4096));
   add_size_option(*sub_, "--memory", &options_.memory_bytes,
-                  "Memory to use at most; default 512MiB");
+                  "Memory to use at most, 53MiB or more; default 512MiB");
   add_count_option(*sub_, "--max-rejects", &options_.max_rejects,
                    "Publish although so many samples were rejected; default 0");
   CLI::Option* dry_run =
@@ -148,6 +157,8 @@ int PackCommand::run(Ui& ui) {
   if (options_.sha256 && !sha256_available()) {
     return ui.fail(unsupported("this build has no libcrypto, which --sha256 needs"), kExitUsage);
   }
+  const Status enough = check_least_memory(options_);
+  if (!enough.ok()) return ui.fail(enough);
   if (options_.dry_run) return run_dry(ui);
   std::optional<NamedFile> report;
   if (!options_.report.empty()) {
@@ -174,7 +185,7 @@ int PackCommand::run(Ui& ui) {
     if (outcome.status().code() == Code::kCancelled) {
       return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
     }
-    return ui.fail(outcome.status(), pack_exit_code(outcome.status()));
+    return ui.fail(with_own_hint(outcome.status()), pack_exit_code(outcome.status()));
   }
   // First what was done: if the report cannot be written, that stays true.
   show_outcome(ui, options_, *outcome);

@@ -21,13 +21,17 @@ void write_outcome(JsonWriter& json, const PackOptions& options, const PackOutco
   json.member_bytes("out", options.output);
   json.member("seconds", outcome.seconds);
   json.member("rejects", outcome.rejects);
+  if (outcome.wrote_sha256) json.member("wrote_sha256", true);
   json.member("max_rejects", options.max_rejects);
   json.key("packs").begin_array();
   for (const SplitOutcome& split : outcome.splits) {
     json.begin_object();
     json.member_bytes("split", split.split);
     json.member("plan_id", split.plan.plan_id.to_hex());
-    if (outcome.end == PackEnd::kPublished) json.member("content_id", split.content_id.to_hex());
+    if (outcome.end == PackEnd::kPublished) {
+      json.member("content_id", split.content_id.to_hex());
+      json.member("total_bytes", split.size.total_bytes);
+    }
     json.member("listed", split.plan.sample_count);
     json.member("chunk_bytes", split.plan.geometry.chunk_bytes);
     json.member("shards", split.plan.geometry.shard_count);
@@ -72,11 +76,8 @@ void show_split(Ui& ui, const PackOutcome& outcome, const SplitOutcome& split) {
   line += str_cat(count_of(build.samples, "sample"), ", ", format_size(build.payload_bytes),
                   ", into ", count_of(split.plan.geometry.shard_count, "shard"), " of ",
                   format_size(split.plan.geometry.chunk_bytes), " chunks");
-  if (build.shard_bytes > build.payload_bytes && build.shard_bytes != 0) {
-    const double share = 100.0 * static_cast<double>(build.shard_bytes - build.payload_bytes) /
-                         static_cast<double>(build.shard_bytes);
-    line += str_cat("; ", format_fixed(share, 1), " % tables and padding");
-  }
+  // The index counts as well, and is there only now.
+  if (outcome.end == PackEnd::kPublished) line += "; " + split.size.overhead_text();
   (void)ui.out(line);
   if (build.shards_found_complete != 0 || build.kept_samples != 0) {
     (void)ui.out(str_cat("  continued: ", count_of(build.shards_found_complete, "shard"), " and ",
@@ -113,7 +114,11 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
   }
   if (outcome.end == PackEnd::kComplete) {
     (void)ui.out(str_cat("complete: ", escape_bytes(options.output),
-                         " is what this command line makes; nothing to do"));
+                         " is what this command line makes; ",
+                         outcome.wrote_sha256 ? "SHA256SUMS was missing and is written, of the "
+                                                "files as they are (`stripepack verify` proves "
+                                                "them)"
+                                              : "nothing to do"));
     if (outcome.rejects != 0) {
       (void)ui.out(str_cat("  it was published without ",
                            count_of(outcome.rejects, "sample that was", "samples that were"),

@@ -62,6 +62,14 @@ Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& option
 
 }  // namespace
 
+Status check_least_memory(const PackOptions& options) {
+  constexpr uint64_t kLeast = kFixedBytes + kLeastPayloadBytes + kMiB;
+  if (options.memory_bytes >= kLeast) return {};
+  return invalid_argument(str_cat("--memory ", format_size(options.memory_bytes),
+                                  " is too little: it takes at least ", format_size(kLeast)))
+      .with_hint("allow more --memory; the default is 512 MiB");
+}
+
 Status check_memory(const PlanInfo& info, const PackOptions& options) {
   return share_memory(info, options, 1).status();
 }

@@ -17,6 +17,8 @@ struct BuildResult {
   uint32_t io_threads = 0;
 };
 
+// kInvalidArgument, naming --memory and its floor, where it is too small for any plan.
+Status check_least_memory(const PackOptions& options);
 // kInvalidArgument, naming --memory, where it is too small for the plan.
 Status check_memory(const PlanInfo& info, const PackOptions& options);
 

@@ -17,8 +17,6 @@ namespace spk {
 
 namespace {
 
-constexpr std::string_view kSha256Name = "SHA256SUMS";
-
 Result<bool> is_pack_directory(const Directory& dir) { return dir.exists(kManifestName); }
 
 // Not what is in them, which is for verify; but a pack that lacks a shard is not complete.
@@ -82,21 +80,6 @@ Status write_run(const Directory& dir, const PackOptions& options,
   json.member("jobs", options.jobs);
   json.end_object();
   return write_file_atomically(dir, kRunName, as_bytes(json.text() + "\n"));
-}
-
-Status write_sha256_sums(const Directory& dir, const SealSummary& sealed) {
-  std::vector<std::string> names = {std::string(kIndexName), std::string(kManifestName),
-                                    std::string(kRejectsName)};
-  for (uint32_t shard = 0; shard < sealed.header.shard_count; ++shard) {
-    names.push_back(shard_file_name(shard));
-  }
-  std::sort(names.begin(), names.end());
-  std::string text;
-  for (const std::string& name : names) {
-    SPK_ASSIGN(const std::string digest, sha256_of_file(dir, name));
-    text += str_cat(digest, "  ", name, "\n");
-  }
-  return write_file_atomically(dir, kSha256Name, as_bytes(text));
 }
 
 }  // namespace
@@ -187,11 +170,24 @@ Status describe_published_difference(const std::string& output,
   return {};
 }
 
+Status write_sha256_sums(const Directory& dir, uint32_t shard_count) {
+  std::vector<std::string> names = {std::string(kIndexName), std::string(kManifestName),
+                                    std::string(kRejectsName)};
+  for (uint32_t shard = 0; shard < shard_count; ++shard) names.push_back(shard_file_name(shard));
+  std::sort(names.begin(), names.end());
+  std::string text;
+  for (const std::string& name : names) {
+    SPK_ASSIGN(const std::string digest, sha256_of_file(dir, name));
+    text += str_cat(digest, "  ", name, "\n");
+  }
+  return write_file_atomically(dir, kSha256Name, as_bytes(text));
+}
+
 Status write_companion_files(const Directory& dir, const PackOptions& options,
                              const std::string& command_line, const SealSummary& sealed) {
   SPK_TRY(write_layout(dir, sealed));
   SPK_TRY(write_run(dir, options, command_line));
-  if (options.sha256) SPK_TRY(write_sha256_sums(dir, sealed));
+  if (options.sha256) SPK_TRY(write_sha256_sums(dir, sealed.header.shard_count));
   return {};
 }
 

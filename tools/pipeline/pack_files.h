@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "container/seal.h"
@@ -24,6 +25,10 @@ Status refuse_output_in_source(const PackOptions& options, const OutputPlace& pl
 Status describe_published_difference(const std::string& output,
                                      const std::vector<SplitOutcome>& splits,
                                      std::string* difference, uint64_t* rejects);
+
+inline constexpr std::string_view kSha256Name = "SHA256SUMS";
+// Reads all files of a pack that is sealed.
+Status write_sha256_sums(const Directory& dir, uint32_t shard_count);
 
 // layout.json, run.json and, with --sha256, SHA256SUMS: not part of the pack's identity.
 Status write_companion_files(const Directory& dir, const PackOptions& options,

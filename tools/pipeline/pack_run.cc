@@ -33,6 +33,7 @@ class PackRun {
   Status refuse_other_splits();
   Status adopt_plans();
   Status compare_with_published(bool* complete);
+  Status add_sha256_sums();
   Status build();
   Status publish();
   Status move_old_aside();
@@ -119,6 +120,21 @@ Status PackRun::compare_with_published(bool* complete) {
   return Status(Code::kMismatch, "OUT is a pack of another plan: " + difference)
       .at_path(output)
       .with_hint("--force makes it anew and keeps the old one beside it");
+}
+
+// To packs that were published without.
+Status PackRun::add_sha256_sums() {
+  if (observer_.stage) observer_.stage("hashing", 0, 0);
+  const std::string output = str_cat(claim_->place().parent, "/", claim_->place().name);
+  for (const SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const Directory dir,
+               Directory::open(split.split.empty() ? output : str_cat(output, "/", split.split)));
+    SPK_ASSIGN(const bool exists, dir.exists(kSha256Name));
+    if (exists) continue;
+    SPK_TRY(write_sha256_sums(dir, split.plan.geometry.shard_count));
+    outcome_.wrote_sha256 = true;
+  }
+  return {};
 }
 
 // What an earlier run with other splits left must not end up beside this run's packs.
@@ -217,6 +233,7 @@ Status PackRun::publish() {
     SPK_ASSIGN(const Directory dir, split_directory(split.split));
     SPK_ASSIGN(const SealSummary sealed, seal_pack(dir));
     split.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
+    split.size = pack_size(sealed.header, sealed.shards);
     SPK_TRY(write_companion_files(dir, options_, command_line_, sealed));
     // The plan has served. Without it, a run that is killed right here plans again, finds every
     // shard finished and seals once more.
@@ -251,6 +268,7 @@ Result<PackOutcome> PackRun::run() {
       SPK_TRY(claim_->partial().remove_tree(kSpoolName));
       SPK_TRY(Claim::remove_temporaries(claim_->partial()));
       if (!status.ok()) return status;
+      if (options_.sha256) SPK_TRY(add_sha256_sums());
       outcome_.end = PackEnd::kComplete;
       return std::move(outcome_);
     }

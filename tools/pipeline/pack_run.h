@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "container/pack_size.h"
 #include "container/seal.h"
 #include "pipeline/build.h"
 #include "pipeline/plan.h"
@@ -25,12 +26,13 @@ struct SplitOutcome {
   std::string split;  // "" where there are none
   PlanInfo plan;
   BuildResult build;
-  Hash128 content_id;
+  Hash128 content_id;  // this and the size: of what was published
+  PackSize size;
 };
 
 enum class PackEnd {
   kPublished,
-  kComplete,     // OUT is what this command line makes; nothing was done
+  kComplete,     // OUT is what this command line makes; nothing was done but SHA256SUMS
   kNotPublished  // built, but more rejects than --max-rejects allows
 };
 
@@ -41,7 +43,8 @@ struct PackOutcome {
   Warnings warnings;  // of listing and building in this run
   std::map<std::string, uint64_t> reject_reasons;
   uint64_t rejects = 0;
-  std::string old_pack;  // where --force put what was at OUT before
+  std::string old_pack;       // where --force put what was at OUT before
+  bool wrote_sha256 = false;  // kComplete: SHA256SUMS was asked for and missing
   double seconds = 0;
 };
 
