@@ -20,8 +20,7 @@
 #include "stripepack/image.h"
 
 #if SPK_HAVE_OPENCV
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
+#include "bench/opencv_crop.h"
 #endif
 
 namespace {
@@ -29,25 +28,19 @@ namespace {
 constexpr uint32_t kSide = 224;
 constexpr size_t kSlot = size_t{3} * kSide * kSide;
 
-struct Picture {
-  std::string bytes;
-  spk_image_header header;
-};
-
-std::vector<Picture> read_pictures(const char* folder) {
+std::vector<std::string> read_pictures(const char* folder) {
   std::vector<std::string> paths;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file()) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  std::vector<Picture> pictures;
+  std::vector<std::string> pictures;
   for (const std::string& path : paths) {
     std::ifstream file(path, std::ios::binary);
-    Picture picture;
-    picture.bytes.assign(std::istreambuf_iterator<char>(file), {});
-    picture.header.struct_size = sizeof picture.header;
-    if (spk_image_info(picture.bytes.data(), picture.bytes.size(), &picture.header, nullptr) ==
-        SPK_OK) {
+    std::string picture((std::istreambuf_iterator<char>(file)), {});
+    spk_image_header header = {};
+    header.struct_size = sizeof header;
+    if (spk_image_info(picture.data(), picture.size(), &header, nullptr) == SPK_OK) {
       pictures.push_back(std::move(picture));
     }
   }
@@ -94,25 +87,6 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-#if SPK_HAVE_OPENCV
-void opencv_one(const Picture& picture, uint64_t sample, const spk_image_ops& ops, int how,
-                uint8_t* out) {
-  spk_image_crop crop = {};
-  crop.struct_size = sizeof crop;
-  spk_image_plan_crop(picture.header.width, picture.header.height, &ops, sample, &crop, nullptr);
-  const cv::Mat bytes(1, static_cast<int>(picture.bytes.size()), CV_8U,
-                      const_cast<char*>(picture.bytes.data()));
-  const cv::Mat whole = cv::imdecode(bytes, cv::IMREAD_COLOR | cv::IMREAD_IGNORE_ORIENTATION);
-  const cv::Rect part(static_cast<int>(crop.left), static_cast<int>(crop.top),
-                      static_cast<int>(crop.right - crop.left),
-                      static_cast<int>(crop.bottom - crop.top));
-  cv::Mat slot(kSide, kSide, CV_8UC3, out);
-  cv::resize(whole(part), slot, slot.size(), 0, 0, how);
-  cv::cvtColor(slot, slot, cv::COLOR_BGR2RGB);
-  if (crop.flipped != 0) cv::flip(slot, slot, 1);
-}
-#endif
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -123,7 +97,7 @@ int main(int argc, char** argv) {
   }
   const auto threads = static_cast<uint32_t>(argc > 2 ? std::atoi(argv[2]) : 2);
   const int rounds = argc > 3 ? std::atoi(argv[3]) : 7;
-  const std::vector<Picture> pictures = read_pictures(folder);
+  const std::vector<std::string> pictures = read_pictures(folder);
   if (pictures.empty() || threads < 1 || rounds < 1) return 2;
   std::vector<uint8_t> batch(kSlot * pictures.size());
 
@@ -135,15 +109,7 @@ int main(int argc, char** argv) {
   sides[0].name = "stripepack";
   sides[0].run = [&](uint64_t epoch) {
     for (size_t i = 0; i < items.size(); ++i) {
-      items[i] = {pictures[i].bytes.data(),
-                  pictures[i].bytes.size(),
-                  &batch[kSlot * i],
-                  kSlot,
-                  i,
-                  0,
-                  0,
-                  0,
-                  0};
+      items[i] = {pictures[i].data(), pictures[i].size(), &batch[kSlot * i], kSlot, i, 0, 0, 0, 0};
     }
     const spk_image_ops ops = random_crop(epoch);
     spk_error error = {};
@@ -163,7 +129,7 @@ int main(int argc, char** argv) {
                        std::atomic<size_t> next{0};
                        const auto work = [&] {
                          for (size_t i = next++; i < pictures.size(); i = next++) {
-                           opencv_one(pictures[i], i, ops, how, &batch[kSlot * i]);
+                           opencv_crop(pictures[i], i, ops, how, &batch[kSlot * i]);
                          }
                        };
                        std::vector<std::thread> others;

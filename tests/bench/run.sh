@@ -16,7 +16,7 @@ fi
 
 for program in "$build"/tests/bench/*_bench; do
   [ -x "$program" ] || continue
-  [ "$(basename "$program")" != loader_bench ] || continue  # loader_bench.py runs it
+  case $program in */loader_bench | */picture_bench) continue ;; esac  # scripts run them
   echo "== $(basename "$program")"
   STRIPEPACK_BENCH_PICTURES=$pictures "$program"
 done
