@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "commands/blob_copy.h"
+#include "sinks/blob_copy.h"
 #include "commands/options.h"
 #include "commands/pack_set.h"
 #include "commands/sample_facts.h"

@@ -9,22 +9,12 @@
 #include "commands/named_file.h"
 #include "commands/options.h"
 #include "sinks/folder_writer.h"
+#include "sinks/sample_text.h"
 #include "ui/signals.h"
 
 namespace spk {
 
 namespace {
-
-// A cell of a TSV file, quoted as RFC 4180 has it where need be.
-std::string tsv_cell(std::string_view text) {
-  if (text.find_first_of("\t\n\r\"") == text.npos && !text.starts_with(' ') &&
-      !text.ends_with(' ')) {
-    return std::string(text);
-  }
-  std::string cell = "\"";
-  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return cell + '"';
-}
 
 class ExtractCommand : public Command {
  public:

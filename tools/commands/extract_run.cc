@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "base/text.h"
-#include "commands/blob_copy.h"
+#include "sinks/blob_copy.h"
 #include "sinks/folder_writer.h"
 #include "ui/signals.h"
 

@@ -2,6 +2,7 @@
 #include "commands/cat.h"
 #include "commands/command.h"
 #include "commands/diff.h"
+#include "commands/export.h"
 #include "commands/extract.h"
 #include "commands/info.h"
 #include "commands/ls.h"
@@ -21,6 +22,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_ls_command());
   commands.push_back(make_cat_command());
   commands.push_back(make_extract_command());
+  commands.push_back(make_export_command());
   commands.push_back(make_diff_command());
   commands.push_back(make_order_command());
   commands.push_back(make_bench_command());

@@ -1,4 +1,4 @@
-#include "commands/blob_copy.h"
+#include "sinks/blob_copy.h"
 
 #include <algorithm>
 

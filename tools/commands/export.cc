@@ -1,0 +1,233 @@
+#include "commands/export.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+#include "commands/options.h"
+#include "commands/pack_set.h"
+#include "commands/sample_filter.h"
+#include "pipeline/export_place.h"
+#include "pipeline/export_run.h"
+#include "pipeline/pack_proof.h"
+#include "ui/signals.h"
+
+namespace spk {
+
+namespace {
+
+class ExportCommand : public Command {
+ public:
+  void add_to(CLI::App& app) override;
+  bool chosen() const override { return sub_->parsed(); }
+  int run(Ui& ui) override;
+
+ private:
+  struct SplitExport {
+    const NamedPack* named;
+    std::unique_ptr<Sink> sink;
+    ExportJob job;
+  };
+
+  Status export_all(Ui& ui, const std::vector<NamedPack>& packs);
+  Result<SplitExport> prepare(const NamedPack& named) const;
+  Status choose_samples(const Pack& pack, ExportJob* job) const;
+  std::string request(const std::vector<NamedPack>& packs) const;
+  void tell(Ui& ui) const;
+
+  CLI::App* sub_ = nullptr;
+  std::string path_;
+  std::string target_;
+  const SinkKind* kind_ = nullptr;
+  ExportOptions options_;
+  SampleFilterOptions filter_;
+  bool force_ = false;
+  bool restart_ = false;
+  uint32_t jobs_ = 0;
+  ProgressMode progress_ = ProgressMode::kAuto;
+  ExportResult totals_;
+  std::string aside_;
+};
+
+void ExportCommand::add_to(CLI::App& app) {
+  sub_ = app.add_subcommand("export", "Write a pack's samples as another format");
+  sub_->add_option("PACK", path_, "A pack, or a folder of splits")->required();
+  sub_->add_option("DEST", target_, "Directory to make; built in DEST.partial first")->required();
+  std::vector<std::pair<std::string, const SinkKind*>> kinds;
+  for (const SinkKind& kind : sink_kinds()) kinds.emplace_back(kind.name, &kind);
+  add_choice_option<const SinkKind*>(*sub_, "--to", &kind_, std::move(kinds), "The format")
+      ->required();
+  sub_->add_option("--layout", options_.layout, "Of formats that have several")->type_name("NAME");
+  sub_->add_option("--prefix", options_.prefix, "Of file names; the split's name, else `data`")
+      ->type_name("NAME");
+  CLI::Option* size = add_size_option(*sub_, "--shard-size", &options_.shard_bytes,
+                                      "Payload of a file, about; by default the format's own");
+  CLI::Option* count = add_count_option(*sub_, "--shards", &options_.shard_count,
+                                        "Number of files instead", 1, 1'000'000);
+  add_count_option(*sub_, "--shard-samples", &options_.shard_samples, "Samples of a file instead",
+                   1)
+      ->excludes(size)
+      ->excludes(count);
+  count->excludes(size);
+  sub_->add_flag("--source-order", options_.source_order,
+                 "In the order of the source; by default as stored, which reads fastest");
+  add_filter_options(*sub_, &filter_);
+  sub_->add_flag("--force", force_, "Put aside what is at DEST");
+  sub_->add_flag("--restart", restart_, "Throw away what an unfinished export left");
+  add_jobs_option(*sub_, &jobs_);
+  add_size_option(*sub_, "--memory", &options_.memory_bytes,
+                  "Memory to use at most; default 512MiB");
+  add_json_option(*sub_);
+  add_progress_option(*sub_, &progress_);
+  std::string formats = "Formats:";
+  for (const SinkKind& kind : sink_kinds()) formats += str_cat("\n  ", kind.name, ": ", kind.what);
+  sub_->footer(formats);
+}
+
+// What shapes the files, in words.
+std::string ExportCommand::request(const std::vector<NamedPack>& packs) const {
+  std::string text = str_cat("export of");
+  for (const NamedPack& named : packs) {
+    text += str_cat(" ", named.split.empty() ? "pack" : named.split, " ",
+                    named.pack->content_id().to_hex());
+  }
+  text += str_cat(" to ", kind_->name);
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty() && value != "0") text += str_cat(" ", name, " ", escape_bytes(value));
+  };
+  add("--layout", options_.layout);
+  add("--prefix", options_.prefix);
+  add("--shard-size", str_cat(options_.shard_bytes));
+  add("--shards", str_cat(options_.shard_count));
+  add("--shard-samples", str_cat(options_.shard_samples));
+  if (options_.source_order) text += " --source-order";
+  for (const std::string& name : filter_.classes) add("--class", name);
+  for (const int64_t label : filter_.labels) add("--label", str_cat(label));
+  for (const std::string& glob : filter_.globs) add("--glob", glob);
+  if (filter_.range_begin != 0 || filter_.range_end != UINT64_MAX) {
+    text += str_cat(" --range ", filter_.range_begin, ":", filter_.range_end);
+  }
+  return text;
+}
+
+Status ExportCommand::choose_samples(const Pack& pack, ExportJob* job) const {
+  SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, pack));
+  const FactReader facts(pack);
+  std::vector<std::pair<uint64_t, uint64_t>> by_ordinal;
+  for (uint64_t sample = filter.begin(); sample < filter.end(); ++sample) {
+    if (cancel_flag()) return cancel_status();
+    if (!filter_.all() || options_.source_order) {
+      SPK_ASSIGN(const SampleFacts fact, facts.read(sample));
+      if (!filter.matches(fact)) continue;
+      if (options_.source_order) {
+        by_ordinal.emplace_back(fact.ordinal, sample);
+        continue;
+      }
+    }
+    job->samples.push_back(sample);
+  }
+  std::sort(by_ordinal.begin(), by_ordinal.end());
+  for (const auto& [ordinal, sample] : by_ordinal) job->samples.push_back(sample);
+  for (const uint64_t sample : job->samples) {
+    for (uint16_t field = 0; field < pack.schema().fields.size(); ++field) {
+      if (pack.schema().fields[field].kind != FieldKind::kBlob) continue;
+      SPK_ASSIGN(const SampleLocation place, pack.locate(sample, field));
+      job->payload_bytes += place.bytes;
+    }
+  }
+  return {};
+}
+
+Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named) const {
+  SplitExport one{&named, nullptr, {}};
+  one.job.options = options_;
+  if (one.job.options.prefix.empty()) {
+    one.job.options.prefix = named.split.empty() ? "data" : named.split;
+  }
+  SPK_TRY(Directory::check_name(one.job.options.prefix));
+  SPK_ASSIGN(one.sink, kind_->open(one.job.options, *named.pack));
+  one.job.pack = named.pack.get();
+  one.job.sink = one.sink.get();
+  one.job.jobs = jobs_;
+  one.job.cancel = &cancel_flag();
+  SPK_TRY(choose_samples(*named.pack, &one.job));
+  return one;
+}
+
+Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
+  // All that can be wrong with the options shows before a file is written.
+  std::vector<SplitExport> exports;
+  uint64_t chosen = 0;
+  for (const NamedPack& named : packs) {
+    auto one = prepare(named);
+    if (!one.ok()) return std::move(one).status().at_path(named.path);
+    chosen += one->job.samples.size();
+    exports.push_back(std::move(*one));
+  }
+  if (chosen == 0) return Status(Code::kNotFound, "no sample matches").at_path(path_);
+  SPK_ASSIGN(ExportPlace place, ExportPlace::take(target_, request(packs), force_, restart_));
+  Progress progress(ui, progress_);
+  for (SplitExport& one : exports) {
+    SPK_ASSIGN(const Directory directory, place.directory_of_split(one.named->split));
+    StageTotals stage;
+    stage.samples = one.job.samples.size();
+    stage.bytes = one.job.payload_bytes;
+    progress.stage(one.named->split.empty() ? "exporting" : "exporting " + one.named->split, stage);
+    one.job.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
+    SPK_ASSIGN(const Directory records, place.records_of_split(one.named->split));
+    SPK_ASSIGN(const ExportResult result, export_pack(one.job, directory, records));
+    totals_.samples += result.samples;
+    totals_.bytes += result.bytes;
+    totals_.files += result.files;
+    totals_.files_kept += result.files_kept;
+  }
+  progress.finish();
+  return place.publish(&aside_);
+}
+
+void ExportCommand::tell(Ui& ui) const {
+  if (ui.json_mode()) {
+    JsonWriter json = json_line("export");
+    json.member("samples", totals_.samples).member("bytes", totals_.bytes);
+    json.member("files", totals_.files).member("files_kept", totals_.files_kept);
+    json.member_bytes("dest", target_);
+    if (!aside_.empty()) json.member_bytes("old", aside_);
+    (void)ui.json(json.end_object());
+    return;
+  }
+  std::string line =
+      str_cat("exported ", format_count(totals_.samples), " samples to ", escape_bytes(target_),
+              ": ", kind_->name, ", ", format_count(totals_.files),
+              totals_.files == 1 ? " file, " : " files, ", format_size(totals_.bytes));
+  if (totals_.files_kept != 0) {
+    line += str_cat(" (", format_count(totals_.files_kept), " of an earlier run)");
+  }
+  (void)ui.out(line);
+  if (!aside_.empty()) ui.note("what was there before is now " + escape_bytes(aside_));
+}
+
+int ExportCommand::run(Ui& ui) {
+  jobs_ = resolve_jobs(jobs_);
+  const Result<std::vector<NamedPack>> packs = open_packs(path_);
+  if (!packs.ok()) return ui.fail(packs.status());
+  Status status = export_all(ui, *packs);
+  if (status.ok()) {
+    tell(ui);
+    return kExitDone;
+  }
+  if (status.code() == Code::kCancelled) {
+    return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
+  }
+  switch (status.code()) {
+    case Code::kInvalidArgument: return ui.fail(status, kExitUsage);
+    case Code::kNotFound: return ui.fail(status, kExitNo);
+    default: return ui.fail(status, kExitFailed);
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Command> make_export_command() { return std::make_unique<ExportCommand>(); }
+
+}  // namespace spk

@@ -1,0 +1,165 @@
+#include "sinks/sample_text.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cctype>
+
+#include "base/json.h"
+#include "base/text.h"
+
+namespace spk {
+
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Signature {
+  std::string_view bytes;
+  std::string_view suffix;
+};
+constexpr std::array kSignatures = {
+    Signature{"\xff\xd8\xff"sv, "jpg"}, Signature{"\x89PNG\r\n\x1a\n"sv, "png"},
+    Signature{"RIFF"sv, "webp"},        Signature{"GIF8"sv, "gif"},
+    Signature{"BM"sv, "bmp"},           Signature{"II*\0"sv, "tiff"},
+    Signature{"MM\0*"sv, "tiff"},       Signature{"\x93NUMPY"sv, "npy"},
+};
+
+void write_number(JsonWriter& json, FieldKind kind, uint64_t bits) {
+  switch (kind) {
+    case FieldKind::kFloat32:
+      json.value(double{std::bit_cast<float>(static_cast<uint32_t>(bits))});
+      return;
+    case FieldKind::kFloat64: json.value(std::bit_cast<double>(bits)); return;
+    default: json.value(static_cast<int64_t>(bits)); return;
+  }
+}
+
+std::string quoted_cell(std::string_view text, char separator) {
+  const char special[] = {separator, '"', '\r', '\n', 0};
+  if (text.find_first_of(special) == text.npos && !text.starts_with(' ') && !text.ends_with(' ')) {
+    return std::string(text);
+  }
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return cell + '"';
+}
+
+}  // namespace
+
+KnownFields::KnownFields(const Schema& schema)
+    : image(schema.find("image")),
+      label(schema.find("label")),
+      height(schema.find("height")),
+      width(schema.find("width")),
+      channels(schema.find("channels")) {
+  for (size_t field = 0; field < schema.fields.size(); ++field) {
+    const auto number = static_cast<uint16_t>(field);
+    if (schema.fields[field].kind == FieldKind::kBlob) {
+      if (image == kNoField) image = number;
+      continue;
+    }
+    if (number == label || number == height || number == width || number == channels) continue;
+    numbers.push_back(number);
+  }
+}
+
+bool holds_pixels(const Pack& pack) {
+  return std::any_of(pack.settings().begin(), pack.settings().end(), [](const auto& setting) {
+    return setting.first == "fields" && setting.second.starts_with("image:pixels");
+  });
+}
+
+std::string_view suffix_of_content(ByteSpan head) {
+  const std::string_view text = as_text(head);
+  for (const Signature& signature : kSignatures) {
+    if (text.starts_with(signature.bytes)) return signature.suffix;
+  }
+  return "bin";
+}
+
+std::string_view suffix_of_key(std::string_view key) {
+  const std::string_view name = key.substr(key.rfind('/') + 1);
+  const size_t dot = name.rfind('.');
+  if (dot == name.npos || dot == 0) return {};
+  const std::string_view suffix = name.substr(dot + 1);
+  const bool plain =
+      !suffix.empty() && suffix.size() <= 8 &&
+      std::all_of(suffix.begin(), suffix.end(), [](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+      });
+  return plain ? suffix : std::string_view();
+}
+
+std::string number_text(FieldKind kind, uint64_t bits) {
+  JsonWriter json;
+  write_number(json, kind, bits);
+  return json.text();
+}
+
+std::string csv_cell(std::string_view text) { return quoted_cell(text, ','); }
+std::string tsv_cell(std::string_view text) { return quoted_cell(text, '\t'); }
+
+Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most) {
+  std::vector<uint8_t> head;
+  if (!blob.stream) {
+    const ByteSpan bytes = blob.data.first(std::min(most, blob.data.size()));
+    head.assign(bytes.begin(), bytes.end());
+    return head;
+  }
+  SPK_TRY(blob.stream([&](ByteSpan piece) -> Status {
+    const size_t wanted = std::min(piece.size(), most - head.size());
+    head.insert(head.end(), piece.begin(), piece.begin() + static_cast<std::ptrdiff_t>(wanted));
+    return {};
+  }));
+  return head;
+}
+
+Result<std::vector<uint8_t>> collect(const ExportBlob& blob, uint64_t most_bytes) {
+  if (blob.bytes > most_bytes) {
+    return unsupported(str_cat("has ", format_size(blob.bytes), "; this format takes at most ",
+                               format_size(most_bytes), " a sample"));
+  }
+  std::vector<uint8_t> bytes;
+  bytes.reserve(blob.bytes);
+  SPK_TRY(blob.each_piece([&](ByteSpan piece) -> Status {
+    bytes.insert(bytes.end(), piece.begin(), piece.end());
+    return {};
+  }));
+  return bytes;
+}
+
+std::optional<int64_t> single_label(const Schema& schema, const StoredSample& sample,
+                                    uint16_t label) {
+  if (label == kNoField || schema.fields[label].kind != FieldKind::kInt64) return std::nullopt;
+  const StoredField& field = sample.fields[label];
+  if (!field.present || field.count != 1) return std::nullopt;
+  return static_cast<int64_t>(sample.numbers[field.first]);
+}
+
+std::string numbers_as_json(const Schema& schema, const StoredSample& sample,
+                            const std::vector<uint16_t>& fields, const std::string* key) {
+  JsonWriter json;
+  json.begin_object();
+  bool any = false;
+  if (key != nullptr) {
+    json.member_bytes("key", *key);
+    any = true;
+  }
+  for (const uint16_t number : fields) {
+    const StoredField& field = sample.fields[number];
+    if (!field.present) continue;
+    any = true;
+    const Field& shape = schema.fields[number];
+    json.key(shape.name);
+    if (shape.length != 1) json.begin_array();
+    for (uint32_t i = 0; i < field.count; ++i) {
+      write_number(json, shape.kind, sample.numbers[field.first + i]);
+    }
+    if (shape.length != 1) json.end_array();
+  }
+  json.end_object();
+  return any ? json.text() : std::string();
+}
+
+}  // namespace spk

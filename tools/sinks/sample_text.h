@@ -1,0 +1,53 @@
+// What several sinks make of a sample: file suffixes, labels, numbers as JSON.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sinks/sink.h"
+
+namespace spk {
+
+// Where the fields that have a meaning of their own stand in a schema; kNoField where there is
+// none.
+struct KnownFields {
+  explicit KnownFields(const Schema& schema);
+  uint16_t image = kNoField;  // "image", or else the first field of bytes
+  uint16_t label = kNoField;
+  uint16_t height = kNoField;
+  uint16_t width = kNoField;
+  uint16_t channels = kNoField;
+  // Numeric fields but for these.
+  std::vector<uint16_t> numbers;
+};
+
+// Whether `image` holds pixels instead of encoded pictures, as pack's plan record says.
+bool holds_pixels(const Pack& pack);
+
+// "jpg", "png" ... by the first bytes; "bin" where they tell nothing.
+std::string_view suffix_of_content(ByteSpan head);
+// "JPEG" of "a/b.JPEG": the key's own suffix, where it looks like one; else empty.
+std::string_view suffix_of_key(std::string_view key);
+// The first bytes of a blob.
+Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most);
+// All of it; kUnsupported where it has more than MOST_BYTES.
+Result<std::vector<uint8_t>> collect(const ExportBlob& blob, uint64_t most_bytes);
+
+// The one integer label; nothing where there is none, or several, or fractions.
+std::optional<int64_t> single_label(const Schema& schema, const StoredSample& sample,
+                                    uint16_t label);
+// {"label": [1, 2], "box": [0.5, 1]}: the given numeric fields that are present; a field of length
+// 1 without brackets. With `key` not null also {"key": ...}. Empty where there would be nothing.
+std::string numbers_as_json(const Schema& schema, const StoredSample& sample,
+                            const std::vector<uint16_t>& fields, const std::string* key);
+
+// A number of a numeric field, in the shortest form that reads back to the same.
+std::string number_text(FieldKind kind, uint64_t bits);
+// A cell of a table, quoted as RFC 4180 has it where need be.
+std::string csv_cell(std::string_view text);
+std::string tsv_cell(std::string_view text);
+
+}  // namespace spk
