@@ -28,6 +28,8 @@ spk_find_library(JPEG libjpeg "JPEGs are checked by structure only")
 spk_find_library(PNG libpng "PNGs are checked by structure only")
 spk_find_library(WEBP libwebp "WebP pictures are refused")
 spk_find_library(TIFF libtiff-4 "TIFF pictures are refused")
+spk_find_library(ZLIB zlib "what is packed with gzip, zlib or deflate is refused")
+spk_find_library(ZSTD libzstd "what is packed with zstd is refused")
 spk_find_library(OPENSSL libcrypto "no --sha256")
 
 # giflib ships no pkg-config file on Debian 12.

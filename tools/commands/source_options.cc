@@ -8,6 +8,15 @@
 
 namespace spk {
 
+CLI::Option* add_select_option(CLI::App& sub, PackOptions* options) {
+  return sub
+      .add_option("--select", options->select,
+                  "Packs: class=NAME, label=N, glob=PATTERN, keys=FILE, share=FRACTION[:SEED]")
+      ->type_name("WHAT")
+      ->expected(1)
+      ->take_all();
+}
+
 std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options) {
   std::vector<std::pair<std::string, std::string>> kinds;
   for (const SourceKind& kind : source_kinds()) kinds.emplace_back(kind.name, kind.name);
@@ -30,7 +39,11 @@ std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options
       sub, "--label-from", &options->label_from,
       {{"auto", LabelFrom::kAuto}, {"key-prefix", LabelFrom::kKeyPrefix}},
       "LMDB of pictures: labels are what stands before the first '/' (or last '_') of a key"));
+  add(sub.add_option("--features", options->features,
+                     "Which parts of a foreign sample become which fields")
+          ->type_name("FIELD=NAME,..."));
   add(sub.add_flag("--salvage", options->salvage, "Of a source that is cut, take what is whole"));
+  add(add_select_option(sub, options));
   return added;
 }
 

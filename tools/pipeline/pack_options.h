@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace spk {
 
@@ -11,10 +12,14 @@ enum class CheckMode { kNone, kStructure, kDecode };
 enum class ShuffleMode { kAuto, kNone, kFull, kBlocks };  // kAuto: full; none for val/test splits
 enum class LabelMode { kAuto, kInt, kFloat, kNone };
 enum class SplitMode { kAuto, kNone };
+enum class LabelFrom { kAuto, kKeyPrefix };  // kAuto: the prefix where every key has a slash
+// What the numbers of an array stand for. kUnsaid: 8-bit integers are pixels, others are refused.
+enum class ArrayScale { kUnsaid, kUnit, kByte, kWord };
 
 struct PackOptions {
   std::string source;  // SRC as typed
   std::string output;  // OUT as typed
+  std::vector<std::string> more_sources;  // packs that become one with the first
 
   // These shape bytes: they enter the plan id.
   std::string source_kind;   // empty: recognised; "folder", "manifest"
@@ -28,6 +33,15 @@ struct PackOptions {
   uint64_t max_pixels = 178956970;  // a picture with more is rejected (2^31 / 12, as in Pillow)
   LabelMode labels = LabelMode::kAuto;
   SplitMode splits = SplitMode::kAuto;
+  std::string features;                      // which parts of a foreign sample are which fields
+  std::string database;                      // LMDB: a named database; empty: the unnamed one
+  LabelFrom label_from = LabelFrom::kAuto;   // LMDB of pictures: what the labels are
+  std::string images_name;                   // HDF5: of the pictures; empty: found
+  std::string labels_name;                   // HDF5: of the labels; empty: found
+  std::string array_layout;                  // HDF5: "nhwc", "nchw" ...; empty: told by the shape
+  ArrayScale array_scale = ArrayScale::kUnsaid;
+
+  std::vector<std::string> select;  // packs: --select, as typed
 
   // These do not.
   uint32_t jobs = 0;        // CPU threads; 0: what affinity and cgroup allow
@@ -35,6 +49,7 @@ struct PackOptions {
   uint64_t memory_bytes = uint64_t{512} << 20;
   uint64_t max_rejects = 0;
   std::optional<uint64_t> expect;  // refuse unless the listing has this many samples
+  bool salvage = false;  // of a cut source, take what is whole
   bool dry_run = false;
   bool force = false;
   bool restart = false;

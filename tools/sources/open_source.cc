@@ -19,13 +19,10 @@ struct Magic {
 
 // What people point us at that is no list. Told by content, never by name.
 constexpr std::array kMagics = {
-    Magic{257, "ustar", "a tar archive"},
     Magic{0, {"\x1f\x8b", 2}, "gzip data"},
-    Magic{0, {"PK\x03\x04", 4}, "a zip archive"},
     Magic{0, {"\x28\xb5\x2f\xfd", 4}, "zstd data"},
     Magic{0, {"\x89HDF\r\n\x1a\n", 8}, "an HDF5 file"},
     Magic{0, "hsqs", "a SquashFS image"},
-    Magic{0, {"\x0a\x23\xd7\xce", 4}, "an MXNet RecordIO file"},
     Magic{0, {"\x93NUMPY", 6}, "a NumPy array"},
     Magic{0, {"\xff\xd8\xff", 3}, "a JPEG picture"},
     Magic{0, {"\x89PNG\r\n\x1a\n", 8}, "a PNG picture"},
@@ -112,6 +109,12 @@ SourceKind manifest_kind() {
 
 std::span<const SourceKind> source_kinds() {
   static const std::array kKinds = {
+      tar_kind(),
+      webdataset_kind(),
+      tfrecord_kind(),
+      recordio_kind(),
+      zip_kind(),
+      pack_kind(),
       folder_kind(),
       manifest_kind(),
   };

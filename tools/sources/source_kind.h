@@ -49,6 +49,12 @@ Result<SourceLook> look_at_source(const std::string& path);
 Result<std::vector<std::string>> expand_braces(const std::string& text);
 
 // Of each kind's own file.
+SourceKind tar_kind();
+SourceKind webdataset_kind();
+SourceKind tfrecord_kind();
+SourceKind recordio_kind();
+SourceKind zip_kind();
+SourceKind pack_kind();
 SourceKind folder_kind();
 SourceKind manifest_kind();
 
