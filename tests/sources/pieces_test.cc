@@ -24,7 +24,7 @@ class SourcesTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
-  TempDir temp_;
+  test::TempDir temp_;
   const fs::path dir_ = temp_.path();
 };
 

@@ -35,6 +35,17 @@ std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options
                                    "What labels are; default auto"));
   add(sub.add_option("--db", options->database, "LMDB: the named database to take")
           ->type_name("NAME"));
+  add(sub.add_option("--images", options->images_name, "HDF5: the dataset, or group, of pictures")
+          ->type_name("NAME"));
+  add(sub.add_option("--labels-name", options->labels_name, "HDF5: the dataset of labels")
+          ->type_name("NAME"));
+  add(sub.add_option("--array-layout", options->array_layout,
+                     "HDF5: which size is which: nhwc, nchw, nhw ...")
+          ->type_name("LAYOUT"));
+  add(add_choice_option<ArrayScale>(
+      sub, "--array-scale", &options->array_scale,
+      {{"unit", ArrayScale::kUnit}, {"byte", ArrayScale::kByte}, {"word", ArrayScale::kWord}},
+      "HDF5: numbers that are no bytes go to 1, 255 or 65535"));
   add(add_choice_option<LabelFrom>(
       sub, "--label-from", &options->label_from,
       {{"auto", LabelFrom::kAuto}, {"key-prefix", LabelFrom::kKeyPrefix}},

@@ -21,7 +21,6 @@ struct Magic {
 constexpr std::array kMagics = {
     Magic{0, {"\x1f\x8b", 2}, "gzip data"},
     Magic{0, {"\x28\xb5\x2f\xfd", 4}, "zstd data"},
-    Magic{0, {"\x89HDF\r\n\x1a\n", 8}, "an HDF5 file"},
     Magic{0, "hsqs", "a SquashFS image"},
     Magic{0, {"\x93NUMPY", 6}, "a NumPy array"},
     Magic{0, {"\xff\xd8\xff", 3}, "a JPEG picture"},
@@ -52,8 +51,8 @@ Status check_is_text(const SourceLook& look) {
 }
 
 Status check_is_no_store(const SourceLook& look) {
-  const std::array<std::pair<const char*, const char*>, 2> stores = {
-      std::pair{"index.spki", "a pack already"}, std::pair{"data.mdb", "an LMDB environment"}};
+  const std::array<std::pair<const char*, const char*>, 1> stores = {
+      std::pair{"index.spki", "a pack already"}};
   for (const auto& [name, what] : stores) {
     if (!look.has_file(name)) continue;
     return Status(Code::kNotThisFormat,
@@ -109,6 +108,10 @@ SourceKind manifest_kind() {
 
 std::span<const SourceKind> source_kinds() {
   static const std::array kKinds = {
+      lmdb_kind(),
+      cifar_kind(),
+      idx_kind(),
+      hdf5_kind(),
       tar_kind(),
       webdataset_kind(),
       tfrecord_kind(),

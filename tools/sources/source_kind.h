@@ -49,6 +49,10 @@ Result<SourceLook> look_at_source(const std::string& path);
 Result<std::vector<std::string>> expand_braces(const std::string& text);
 
 // Of each kind's own file.
+SourceKind lmdb_kind();
+SourceKind cifar_kind();
+SourceKind idx_kind();
+SourceKind hdf5_kind();
 SourceKind tar_kind();
 SourceKind webdataset_kind();
 SourceKind tfrecord_kind();
