@@ -51,8 +51,10 @@ Status with_own_hint(Status status) {
   return std::move(told).with_hint(status.hint() + ", or pack with a smaller --shard-size");
 }
 
+// `pack`, and `repack`, which is pack for packs: nothing is looked at again but checksums.
 class PackCommand : public Command {
  public:
+  explicit PackCommand(bool repacks) : repacks_(repacks) {}
   void add_to(CLI::App& app) override;
   bool chosen() const override { return sub_->parsed(); }
   int run(Ui& ui) override;
@@ -62,19 +64,45 @@ class PackCommand : public Command {
   void add_listing_options();
   int run_dry(Ui& ui);
 
+  void add_places(CLI::App& app);
+  void take_places();
+
+  const bool repacks_;
   CLI::App* sub_ = nullptr;
+  std::vector<std::string> places_;  // repack: packs, then OUT
   PackOptions options_;
   ProgressMode progress_ = ProgressMode::kAuto;
   bool no_shuffle_ = false;
   uint64_t expect_ = 0;
 };
 
-void PackCommand::add_to(CLI::App& app) {
+void PackCommand::add_places(CLI::App& app) {
+  if (repacks_) {
+    sub_ = app.add_subcommand("repack", "Make packs into another one: merged, selected, reshaped");
+    sub_->add_option("PACK... OUT", places_,
+                     "Packs, or folders of splits; then the directory to make")
+        ->required()
+        ->expected(2, 1'000'000);
+    options_.source_kind = "pack";
+    options_.check = CheckMode::kNone;
+    return;
+  }
   sub_ = app.add_subcommand("pack", "Pack a folder or list of pictures");
   sub_->add_option("SRC", options_.source, "Folder (first level = class) or list of pictures")
       ->required();
   sub_->add_option("OUT", options_.output, "Directory to make; built in OUT.partial first")
       ->required();
+}
+
+void PackCommand::take_places() {
+  if (!repacks_) return;
+  options_.output = places_.back();
+  options_.source = places_.front();
+  options_.more_sources.assign(places_.begin() + 1, places_.end() - 1);
+}
+
+void PackCommand::add_to(CLI::App& app) {
+  add_places(app);
   add_listing_options();
   add_geometry_options();
   add_jobs_option(*sub_, &options_.jobs);
@@ -102,7 +130,11 @@ void PackCommand::add_to(CLI::App& app) {
 }
 
 void PackCommand::add_listing_options() {
-  add_source_options(*sub_, &options_);
+  if (repacks_) {
+    add_select_option(*sub_, &options_);
+  } else {
+    add_source_options(*sub_, &options_);
+  }
   add_choice_option<SplitMode>(
       *sub_, "--splits", &options_.splits, {{"auto", SplitMode::kAuto}, {"none", SplitMode::kNone}},
       "auto: folders train, val, test ... become packs of their own; none: classes");
@@ -111,7 +143,8 @@ void PackCommand::add_listing_options() {
       {{"structure", CheckMode::kStructure},
        {"decode", CheckMode::kDecode},
        {"none", CheckMode::kNone}},
-      "structure (default): nothing cut gets in; decode: every pixel; none: trust");
+      repacks_ ? "none (default): checksums alone; structure, decode: pictures as well"
+               : "structure (default): nothing cut gets in; decode: every pixel; none: trust");
   add_count_option(*sub_, "--max-pixels", &options_.max_pixels,
                    "Reject pictures with more pixels; default 178956970");
   add_count_option(*sub_, "--expect", &expect_, "Refuse unless the source lists so many samples");
@@ -151,6 +184,7 @@ int PackCommand::run_dry(Ui& ui) {
 }
 
 int PackCommand::run(Ui& ui) {
+  take_places();
   options_.jobs = resolve_jobs(options_.jobs);
   if (no_shuffle_) options_.shuffle = ShuffleMode::kNone;
   if (sub_->count("--expect") > 0) options_.expect = expect_;
@@ -199,6 +233,7 @@ int PackCommand::run(Ui& ui) {
 
 }  // namespace
 
-std::unique_ptr<Command> make_pack_command() { return std::make_unique<PackCommand>(); }
+std::unique_ptr<Command> make_pack_command() { return std::make_unique<PackCommand>(false); }
+std::unique_ptr<Command> make_repack_command() { return std::make_unique<PackCommand>(true); }
 
 }  // namespace spk

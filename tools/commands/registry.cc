@@ -16,6 +16,7 @@ namespace spk {
 std::vector<std::unique_ptr<Command>> make_commands() {
   std::vector<std::unique_ptr<Command>> commands;
   commands.push_back(make_pack_command());
+  commands.push_back(make_repack_command());
   commands.push_back(make_verify_command());
   commands.push_back(make_repair_command());
   commands.push_back(make_info_command());

@@ -108,9 +108,13 @@ Result<OutputKind> classify_output(const Directory& parent, const std::string& n
   return OutputKind::kPack;
 }
 
-Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place) {
+namespace {
+
+// PATH is one of the sources.
+Status refuse_output_in(const std::string& path, const PackOptions& options,
+                        const OutputPlace& place) {
   struct stat source = {};
-  if (stat(options.source.c_str(), &source) != 0 || !S_ISDIR(source.st_mode)) return {};
+  if (stat(path.c_str(), &source) != 0 || !S_ISDIR(source.st_mode)) return {};
   for (const std::string& name : {place.name, place.partial_name()}) {
     struct stat used = {};
     if (stat(str_cat(place.parent, "/", name).c_str(), &used) != 0) continue;
@@ -133,6 +137,16 @@ Status refuse_output_in_source(const PackOptions& options, const OutputPlace& pl
     up += "/..";
     if (stat(up.c_str(), &above) != 0) return {};
     if (above.st_dev == here.st_dev && above.st_ino == here.st_ino) return {};
+  }
+  return {};
+}
+
+}  // namespace
+
+Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place) {
+  SPK_TRY(refuse_output_in(options.source, options, place));
+  for (const std::string& path : options.more_sources) {
+    SPK_TRY(refuse_output_in(path, options, place));
   }
   return {};
 }

@@ -118,6 +118,8 @@ std::span<const SourceKind> source_kinds() {
       recordio_kind(),
       zip_kind(),
       pack_kind(),
+      mds_kind(),
+      beton_kind(),
       folder_kind(),
       manifest_kind(),
   };

@@ -59,6 +59,8 @@ SourceKind tfrecord_kind();
 SourceKind recordio_kind();
 SourceKind zip_kind();
 SourceKind pack_kind();
+SourceKind mds_kind();
+SourceKind beton_kind();
 SourceKind folder_kind();
 SourceKind manifest_kind();
 
