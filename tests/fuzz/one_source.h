@@ -13,11 +13,10 @@
 
 namespace spk {
 
-inline void list_and_read(const char* kind, const char* features, bool salvage, ByteSpan bytes) {
-  const auto file = File::create_in_memory("input");
-  if (!file.ok() || !file->write_all(0, bytes).ok()) std::abort();
+inline void list_and_read_path(const char* kind, const char* features, bool salvage,
+                               const std::string& path) {
   PackOptions options;
-  options.source = "/proc/self/fd/" + std::to_string(file->fd());
+  options.source = path;
   options.source_kind = kind;
   options.features = features;
   options.salvage = salvage;
@@ -41,6 +40,12 @@ inline void list_and_read(const char* kind, const char* features, bool salvage, 
     return {};
   });
   if (listing.ok() && !listing->ordered) std::abort();
+}
+
+inline void list_and_read(const char* kind, const char* features, bool salvage, ByteSpan bytes) {
+  const auto file = File::create_in_memory("input");
+  if (!file.ok() || !file->write_all(0, bytes).ok()) std::abort();
+  list_and_read_path(kind, features, salvage, "/proc/self/fd/" + std::to_string(file->fd()));
 }
 
 }  // namespace spk

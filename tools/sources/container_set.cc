@@ -36,35 +36,58 @@ Packing look_at_head(ByteSpan head, bool zlib_too, bool (*is_plain)(ByteSpan), b
 
 }  // namespace
 
+Status ContainerSet::add(std::string path, Packing packing, const File& file) {
+  Status status = check_can_unpack(packing);
+  if (!status.ok()) return std::move(status).at_path(escape_bytes(path));
+  SPK_ASSIGN(const EntryInfo info, file.info());
+  Container container;
+  container.path = std::move(path);
+  container.size_bytes = info.size_bytes;
+  container.mtime_ns = info.mtime_ns;
+  container.packing = packing;
+  containers_.push_back(std::move(container));
+  return {};
+}
+
+// Where everything lies: containers first, then what may be spooled of each.
+void ContainerSet::settle(std::shared_ptr<Spool> spool) {
+  spool_ = std::move(spool);
+  std::vector<std::string> lie;
+  for (uint32_t file = 0; file < count(); ++file) {
+    const bool spooled = packing(file) != Packing::kNone && spool_ != nullptr;
+    lie.push_back(spooled ? spool_->path_of(spooled_name(file)) : path(file));
+  }
+  for (uint32_t file = 0; file < count() && spool_ != nullptr; ++file) {
+    lie.push_back(spool_->path_of(spooled_name(file)));
+  }
+  files_ = std::make_unique<ContainerFiles>(std::move(lie));
+}
+
 Result<std::unique_ptr<ContainerSet>> ContainerSet::open(std::vector<std::string> paths,
                                                          std::shared_ptr<Spool> spool,
                                                          bool zlib_too,
                                                          bool (*is_plain)(ByteSpan head)) {
   std::unique_ptr<ContainerSet> set(new ContainerSet());
-  set->spool_ = std::move(spool);
   for (std::string& path : paths) {
     SPK_ASSIGN(const File file, File::open_read(path));
-    SPK_ASSIGN(const EntryInfo info, file.info());
     SPK_ASSIGN(const std::vector<uint8_t> head, read_head(file));
-    Container container;
-    container.size_bytes = info.size_bytes;
-    container.mtime_ns = info.mtime_ns;
     bool known = false;
-    container.packing = look_at_head(head, zlib_too, is_plain, &known);
-    Status status = check_can_unpack(container.packing);
-    if (!status.ok()) return std::move(status).at_path(escape_bytes(path));
-    container.path = std::move(path);
-    set->containers_.push_back(std::move(container));
+    const Packing packing = look_at_head(head, zlib_too, is_plain, &known);
+    SPK_TRY(set->add(std::move(path), packing, file));
   }
-  std::vector<std::string> lie;
-  for (uint32_t file = 0; file < set->count(); ++file) {
-    const bool spooled = set->packing(file) != Packing::kNone && set->spool_ != nullptr;
-    lie.push_back(spooled ? set->spool_->path_of(set->spooled_name(file)) : set->path(file));
+  set->settle(std::move(spool));
+  return set;
+}
+
+Result<std::unique_ptr<ContainerSet>> ContainerSet::open_as(std::vector<std::string> paths,
+                                                            const std::vector<Packing>& packings,
+                                                            std::shared_ptr<Spool> spool) {
+  std::unique_ptr<ContainerSet> set(new ContainerSet());
+  for (size_t i = 0; i < paths.size(); ++i) {
+    SPK_ASSIGN(const File file, File::open_read(paths[i]));
+    SPK_TRY(set->add(std::move(paths[i]), packings[i], file));
   }
-  for (uint32_t file = 0; file < set->count() && set->spool_ != nullptr; ++file) {
-    lie.push_back(set->spool_->path_of(set->spooled_name(file)));
-  }
-  set->files_ = std::make_unique<ContainerFiles>(std::move(lie));
+  set->settle(std::move(spool));
   return set;
 }
 

@@ -19,6 +19,11 @@ class ContainerSet {
                                                     std::shared_ptr<Spool> spool, bool zlib_too,
                                                     bool (*is_plain)(ByteSpan head));
 
+  // The same where it is known how each file is packed.
+  static Result<std::unique_ptr<ContainerSet>> open_as(std::vector<std::string> paths,
+                                                       const std::vector<Packing>& packings,
+                                                       std::shared_ptr<Spool> spool);
+
   uint32_t count() const noexcept { return static_cast<uint32_t>(containers_.size()); }
   const std::string& path(uint32_t file) const { return containers_[file].path; }
   // The file's size and mtime when it was opened.
@@ -51,6 +56,8 @@ class ContainerSet {
     Packing packing = Packing::kNone;
   };
   ContainerSet() = default;
+  Status add(std::string path, Packing packing, const File& file);
+  void settle(std::shared_ptr<Spool> spool);
 
   std::vector<Container> containers_;
   std::shared_ptr<Spool> spool_;

@@ -42,6 +42,7 @@ class JsonParser {
 
   Status take_value(JsonValue* value, int depth) {
     if (depth == JsonValue::kDeepest) return bad("it is nested too deep");
+    if (++values_ > JsonValue::kMostValues) return bad("it has too many values");
     using Kind = JsonValue::Kind;
     switch (peek()) {
       case '{': return take_object(value, depth);
@@ -192,6 +193,7 @@ class JsonParser {
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t values_ = 0;
 };
 
 Result<JsonValue> JsonValue::parse(std::string_view text) { return JsonParser(text).run(); }

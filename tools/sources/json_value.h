@@ -18,8 +18,10 @@ class JsonValue {
   using Member = std::pair<std::string, JsonValue>;
 
   static constexpr int kDeepest = 64;
+  static constexpr size_t kMostValues = size_t{1} << 20;
 
-  // kDamaged, with the offset, where TEXT is no JSON or is nested deeper than kDeepest. A name that
+  // kDamaged, with the offset, where TEXT is no JSON, or has more than kDeepest levels or
+  // kMostValues values. A name that
   // an object has twice is refused: readers differ in which one they take.
   static Result<JsonValue> parse(std::string_view text);
 

@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "sources/folder.h"
 #include "sources/manifest.h"
+#include "sources/side_fields.h"
 #include "sources/source_kind.h"
 
 namespace spk {
@@ -126,6 +127,25 @@ std::span<const SourceKind> source_kinds() {
   return kKinds;
 }
 
+namespace {
+
+// A folder or a list with what --accept and --field add; KIND is what was asked for, if anything.
+Result<std::unique_ptr<Source>> open_files(const PackOptions& options, const SourceLook& look,
+                                           const SourceKind* kind, std::shared_ptr<Spool> spool) {
+  const std::string_view name = look.is_folder ? "folder" : "manifest";
+  if (kind != nullptr && kind->name != name) {
+    return invalid_argument("--accept and --field go with a folder or a list of files")
+        .at_path(escape_bytes(options.source));
+  }
+  if (options.require_fields && options.side_fields.empty()) {
+    return invalid_argument("--require-fields goes with --field");
+  }
+  SPK_ASSIGN(auto source, find_kind(name)->open(options, look, std::move(spool)));
+  return SideFieldSource::around(std::move(source), options);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
                                             std::shared_ptr<Spool> spool) {
   const SourceKind* kind = nullptr;
@@ -141,6 +161,9 @@ Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
     }
   }
   SPK_ASSIGN(const SourceLook look, look_at_source(options.source));
+  if (options.accept_any || !options.side_fields.empty() || options.require_fields) {
+    return open_files(options, look, kind, std::move(spool));
+  }
   if (kind != nullptr) return kind->open(options, look, std::move(spool));
   for (const SourceKind& one : source_kinds()) {
     SPK_ASSIGN(const bool recognised, one.recognises(look));
