@@ -48,6 +48,7 @@ class ExportCommand : public Command {
   ProgressMode progress_ = ProgressMode::kAuto;
   ExportResult totals_;
   std::string aside_;
+  bool none_chosen_ = false;
 };
 
 void ExportCommand::add_to(CLI::App& app) {
@@ -147,6 +148,11 @@ Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named
   }
   SPK_TRY(Directory::check_name(one.job.options.prefix));
   SPK_ASSIGN(one.sink, kind_->open(one.job.options, *named.pack));
+  if (one.sink->single_file() &&
+      (options_.shard_bytes | options_.shard_count | options_.shard_samples) != 0) {
+    return invalid_argument(str_cat(kind_->name, " makes one file"))
+        .with_hint("leave --shards, --shard-size and --shard-samples off");
+  }
   one.job.pack = named.pack.get();
   one.job.sink = one.sink.get();
   one.job.jobs = jobs_;
@@ -165,7 +171,10 @@ Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
     chosen += one->job.samples.size();
     exports.push_back(std::move(*one));
   }
-  if (chosen == 0) return Status(Code::kNotFound, "no sample matches").at_path(path_);
+  if (chosen == 0) {
+    none_chosen_ = true;
+    return Status(Code::kNotFound, "no sample matches").at_path(path_);
+  }
   SPK_ASSIGN(ExportPlace place, ExportPlace::take(target_, request(packs), force_, restart_));
   Progress progress(ui, progress_);
   for (SplitExport& one : exports) {
@@ -219,11 +228,8 @@ int ExportCommand::run(Ui& ui) {
   if (status.code() == Code::kCancelled) {
     return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
   }
-  switch (status.code()) {
-    case Code::kInvalidArgument: return ui.fail(status, kExitUsage);
-    case Code::kNotFound: return ui.fail(status, kExitNo);
-    default: return ui.fail(status, kExitFailed);
-  }
+  if (none_chosen_) return ui.fail(status, kExitNo);
+  return ui.fail(status, status.code() == Code::kInvalidArgument ? kExitUsage : kExitFailed);
 }
 
 }  // namespace

@@ -6,14 +6,15 @@
 
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "sinks/folder_names.h"
 #include "sinks/folder_writer.h"
 
 namespace spk {
 
 namespace {
 
-// In DEST.partial: what belongs to no format.
-constexpr char kOwnName[] = ".stripepack-export";
+constexpr char kFilesName[] = "files";
+constexpr char kOwnName[] = "stripepack-export";
 constexpr char kRequestName[] = "request";
 constexpr uint64_t kMostRequestBytes = uint64_t{1} << 20;
 
@@ -35,7 +36,8 @@ Status check_unfinished(const Directory& partial, const std::string& request, bo
         .with_hint("an export is built in DEST.partial first: choose another DEST");
   }
   if (!known) return {};
-  if (restart) {
+  SPK_ASSIGN(const bool unpublished, partial.exists(kFilesName));
+  if (restart || !unpublished) {
     for (const DirectoryEntry& entry : entries) SPK_TRY(partial.remove_tree(entry.name));
     return {};
   }
@@ -47,6 +49,20 @@ Status check_unfinished(const Directory& partial, const std::string& request, bo
                                          "; this one is: ", request))
       .at_path(partial.path())
       .with_hint("repeat its command line, or throw it away with --restart");
+}
+
+// What a run that died left under temporary names. No key becomes such a name.
+Status remove_temporaries(const Directory& directory) {
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, directory.list());
+  for (const DirectoryEntry& entry : entries) {
+    if (entry.type == EntryType::kDirectory) {
+      SPK_ASSIGN(const Directory inner, Directory::open_at(directory, entry.name));
+      SPK_TRY(remove_temporaries(inner));
+    } else if (std::string_view(entry.name).starts_with(kTemporaryPrefix)) {
+      SPK_TRY(directory.unlink(entry.name));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -72,11 +88,14 @@ Result<ExportPlace> ExportPlace::take(const std::string& dest, const std::string
   if (joins) SPK_TRY(check_unfinished(partial, request, restart));
   SPK_ASSIGN(export_place.own_, open_or_make_folder_at(partial, kOwnName));
   SPK_TRY(write_file_atomically(export_place.own_, kRequestName, as_bytes(request)));
+  SPK_ASSIGN(export_place.files_, open_or_make_folder_at(partial, kFilesName));
+  if (joins) SPK_TRY(remove_temporaries(export_place.files_));
   return export_place;
 }
 
 Result<Directory> ExportPlace::directory_of_split(const std::string& split) const {
-  return split.empty() ? Directory::open(partial_.path()) : open_or_make_folder_at(partial_, split);
+  return split.empty() ? Directory::open_at(partial_, kFilesName)
+                       : open_or_make_folder_at(files_, split);
 }
 
 Result<Directory> ExportPlace::records_of_split(const std::string& split) const {
@@ -84,16 +103,16 @@ Result<Directory> ExportPlace::records_of_split(const std::string& split) const 
 }
 
 Status ExportPlace::publish(std::string* aside) {
-  SPK_TRY(partial_.remove_tree(kOwnName));
-  SPK_TRY(partial_.sync());
+  SPK_TRY(files_.sync());
   SPK_ASSIGN(const bool there, parent_.exists(place_.name));
   if (there) {
     const std::string name = str_cat(place_.name, ".old-", unique_token());
     SPK_TRY(parent_.rename_no_replace(place_.name, name));
     *aside = parent_.path_of(name);
   }
-  SPK_TRY(parent_.rename_no_replace(place_.partial_name(), place_.name));
-  return parent_.sync();
+  SPK_TRY(partial_.rename_to_no_replace(kFilesName, parent_, place_.name));
+  SPK_TRY(parent_.sync());
+  return parent_.remove_tree(place_.partial_name());
 }
 
 }  // namespace spk

@@ -1,4 +1,8 @@
-// Where an export is built (DEST.partial) until it is whole, and how it is published as DEST.
+// Where an export is built until it is whole, and how it is published as DEST.
+//
+// DEST.partial holds two folders: `files`, which becomes DEST, and one of our own with the request
+// and a record for each finished file. A run may die at any point: while `files` is there an equal
+// run continues; where only our own folder is left, DEST was published.
 #pragma once
 
 #include <string>
@@ -17,7 +21,7 @@ class ExportPlace {
   // which throws it away).
   static Result<ExportPlace> take(const std::string& dest, const std::string& request, bool force,
                                   bool restart);
-  // Where files go: DEST.partial, or for a split a folder in it.
+  // Where files go: `files`, or for a split a folder in it.
   Result<Directory> directory_of_split(const std::string& split) const;
   // Where the records of a split's files go; not part of what is published.
   Result<Directory> records_of_split(const std::string& split) const;
@@ -30,7 +34,8 @@ class ExportPlace {
   OutputPlace place_;
   Directory parent_;
   Directory partial_;
-  Directory own_;  // the request and the records, in partial_
+  Directory files_;  // both in partial_
+  Directory own_;    // the request and the records
 };
 
 }  // namespace spk

@@ -193,7 +193,7 @@ class Exporter {
       return {};
     }
     SPK_ASSIGN(const std::unique_ptr<FileSink> sink,
-               job_.sink->begin(directory_, file, file_count_));
+               job_.sink->begin(directory_, {file, file_count_, range_of(file)}));
     FileExport one(job_, batch_bytes_, *sink);
     SPK_TRY(one.run(range_of(file)));
     SPK_ASSIGN(files_[file], sink->finish());

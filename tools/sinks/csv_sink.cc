@@ -64,8 +64,8 @@ class CsvSink : public Sink {
   CsvSink(const Pack& pack, std::string prefix) : pack_(pack), prefix_(std::move(prefix)) {}
   bool single_file() const override { return true; }
   bool reads_blobs() const override { return false; }
-  Result<std::unique_ptr<FileSink>> begin(const Directory& directory, uint64_t,
-                                          uint64_t) const override {
+  Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                          const ExportFile&) const override {
     SPK_ASSIGN(OutputFile out, OutputFile::create(directory, prefix_ + ".csv"));
     auto file = std::make_unique<CsvFile>(pack_, std::move(out));
     SPK_TRY(file->write_head());

@@ -17,7 +17,7 @@ constexpr size_t kRestTailBytes = 60;
 
 bool is_harmless(std::string_view name) noexcept {
   return !name.empty() && name != "." && name != ".." && name.size() <= kMostNameBytes &&
-         name.find('\0') == std::string_view::npos;
+         name.find('\0') == std::string_view::npos && !name.starts_with(kTemporaryPrefix);
 }
 
 bool is_plain(char c) noexcept {
@@ -75,6 +75,8 @@ void FolderNames::add(uint64_t sample, std::string_view key) {
     troubled_.push_back(sample);
   }
 }
+
+void FolderNames::reserve(std::string_view path) { folders_.insert(path_hash(path)); }
 
 bool FolderNames::taken(uint64_t hash) const {
   if (folders_.contains(hash) || assigned_.contains(hash)) return true;

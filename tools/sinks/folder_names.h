@@ -11,9 +11,9 @@
 //   front.
 //
 // Keys that cannot be their own path: those with a component that is empty (as in absolute paths),
-// ".", "..", longer than 255 bytes, or with a NUL; keys of more than 3,000 bytes, or of more than
-// 2,700 up to their last slash; a key that an earlier sample has as well; a key that is also a
-// folder of other keys.
+// ".", "..", longer than 255 bytes, with a NUL, or that begins with ".stripepack-"; keys of more
+// than 3,000 bytes, or of more than 2,700 up to their last slash; a key that an earlier sample has
+// as well; a key that is also a folder of other keys.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,15 @@
 
 namespace spk {
 
+// Names of our own while files are written; keys never become such.
+inline constexpr std::string_view kTemporaryPrefix = ".stripepack-";
+
 class FolderNames {
  public:
   // Takes 16 bytes a sample. Samples must come in rising order.
   void add(uint64_t sample, std::string_view key);
+  // A path that no key gets, for it is somebody else's.
+  void reserve(std::string_view path);
   // After the last add(). `key_of` gives the key of an added sample; only troubled ones are asked.
   Status finish(const std::function<Result<std::string>(uint64_t)>& key_of);
 

@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "sinks/folder_names.h"
 
 namespace spk {
 
@@ -29,7 +30,7 @@ FolderWriter::FolderWriter(const Directory& root, bool replace, size_t most_open
     : root_(root),
       replace_(replace),
       most_open_folders_(most_open_folders),
-      temporary_name_(str_cat(".stripepack-", unique_token(), ".tmp")) {}
+      temporary_name_(str_cat(kTemporaryPrefix, unique_token(), ".tmp")) {}
 
 Result<const Directory*> FolderWriter::folder(std::string_view path) {
   if (path.empty()) return &root_;

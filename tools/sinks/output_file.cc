@@ -6,6 +6,7 @@
 #include "base/bytes.h"
 #include "base/text.h"
 #include "io/atomic_file.h"
+#include "sinks/folder_names.h"
 
 namespace spk {
 
@@ -23,7 +24,7 @@ OutputFile::OutputFile(const Directory& directory, std::string name, std::string
 }
 
 Result<OutputFile> OutputFile::create(const Directory& directory, const std::string& name) {
-  std::string temporary = str_cat(name, ".", unique_token(), ".tmp");
+  std::string temporary = str_cat(kTemporaryPrefix, unique_token(), ".tmp");
   SPK_ASSIGN(File file, File::create(directory, temporary));
   return OutputFile(directory, name, std::move(temporary), std::move(file));
 }
@@ -76,11 +77,23 @@ Status OutputFile::append_u64(uint64_t value) {
   return append(ByteSpan(bytes));
 }
 
+Status OutputFile::rewrite(uint64_t offset, ByteSpan bytes) {
+  SPK_TRY(flush());
+  return file_.write_all(offset, bytes);
+}
+
 Status OutputFile::finish() {
   SPK_TRY(flush());
   SPK_TRY(file_.sync());
   SPK_TRY(file_.close());
   return directory_->rename(temporary_name_, name_);
+}
+
+Status write_output_file(const Directory& directory, const std::string& name, ByteSpan bytes) {
+  SPK_ASSIGN(OutputFile file, OutputFile::create(directory, name));
+  SPK_TRY(file.append(bytes));
+  SPK_TRY(file.finish());
+  return directory.sync();
 }
 
 }  // namespace spk

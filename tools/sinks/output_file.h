@@ -27,6 +27,8 @@ class OutputFile {
   Status append_u32(uint32_t value);
   Status append_u64(uint64_t value);
   uint64_t position() const noexcept { return written_ + buffer_.size(); }
+  // Replaces bytes that were appended before.
+  Status rewrite(uint64_t offset, ByteSpan bytes);
   // Forces it to disk and gives it its name.
   Status finish();
 
@@ -41,5 +43,8 @@ class OutputFile {
   uint64_t written_ = 0;
   std::vector<uint8_t> buffer_;
 };
+
+// A small file, whole.
+Status write_output_file(const Directory& directory, const std::string& name, ByteSpan bytes);
 
 }  // namespace spk

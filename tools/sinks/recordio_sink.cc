@@ -81,16 +81,18 @@ class RecordFile : public FileSink {
       return {};
     }
     const StoredField& field = stored.fields[known_.label];
-    const bool ints = pack_.schema().fields[known_.label].kind == FieldKind::kInt64;
+    const FieldKind kind = pack_.schema().fields[known_.label].kind;
     for (uint32_t i = 0; i < field.count; ++i) {
       const uint64_t bits = stored.numbers[field.first + i];
-      if (ints) {
+      if (kind == FieldKind::kInt64) {
         const auto label = static_cast<int64_t>(bits);
         if (label > kMostExactLabel || label < -kMostExactLabel) {
           return unsupported(
               str_cat("has label ", label, ", which the 32-bit floats of this format cannot hold"));
         }
         labels->push_back(static_cast<float>(label));
+      } else if (kind == FieldKind::kFloat32) {
+        labels->push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
       } else {
         labels->push_back(static_cast<float>(std::bit_cast<double>(bits)));
       }
@@ -130,9 +132,9 @@ class RecordSink : public Sink {
       : pack_(pack), known_(pack.schema()), prefix_(std::move(prefix)) {}
   // Readers take one file.
   uint64_t default_file_count(uint64_t, uint64_t) const override { return 1; }
-  Result<std::unique_ptr<FileSink>> begin(const Directory& directory, uint64_t file,
-                                          uint64_t files) const override {
-    const std::string stem = files == 1 ? prefix_ : str_cat(prefix_, "_", file);
+  Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                          const ExportFile& file) const override {
+    const std::string stem = file.count == 1 ? prefix_ : str_cat(prefix_, "_", file.number);
     SPK_ASSIGN(OutputFile rec, OutputFile::create(directory, stem + ".rec"));
     SPK_ASSIGN(OutputFile idx, OutputFile::create(directory, stem + ".idx"));
     SPK_ASSIGN(OutputFile lst, OutputFile::create(directory, stem + ".lst"));

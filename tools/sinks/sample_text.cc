@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cctype>
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "sources/names.h"
 
 namespace spk {
 
@@ -70,6 +71,54 @@ bool holds_pixels(const Pack& pack) {
   });
 }
 
+Result<PixelShape> pixel_shape(const KnownFields& known, const StoredSample& sample) {
+  PixelShape shape;
+  const auto take = [&](uint16_t number, uint64_t* into) {
+    if (number == kNoField || !sample.fields[number].present) return false;
+    const StoredField& field = sample.fields[number];
+    if (field.count != 1) return false;
+    *into = sample.numbers[field.first];
+    return true;
+  };
+  if (take(known.height, &shape.height) && take(known.width, &shape.width) &&
+      take(known.channels, &shape.channels)) {
+    return shape;
+  }
+  return unsupported("does not tell the height, width and channels of its pixels");
+}
+
+Status check_pixels(const PixelShape& shape, uint64_t bytes) {
+  uint64_t wanted = 0;
+  if (checked_mul(shape.height, shape.width, &wanted) &&
+      checked_mul(wanted, shape.channels, &wanted) && wanted == bytes && wanted != 0) {
+    return {};
+  }
+  return unsupported(str_cat("has ", bytes, " bytes, which are not its ", shape.height, " x ",
+                             shape.width, " x ", shape.channels, " pixels"));
+}
+
+void to_planes(ByteSpan pixels, uint64_t channels, bool reversed, MutableByteSpan planes) {
+  const uint64_t area = pixels.size() / channels;
+  for (uint64_t channel = 0; channel < channels; ++channel) {
+    const uint64_t from = reversed ? channels - 1 - channel : channel;
+    uint8_t* const plane = planes.data() + channel * area;
+    for (uint64_t at = 0; at < area; ++at) plane[at] = pixels[at * channels + from];
+  }
+}
+
+Result<std::string> npy_head(const KnownFields& known, const StoredSample& sample) {
+  SPK_ASSIGN(const PixelShape shape, pixel_shape(known, sample));
+  std::string text = str_cat("{'descr': '|u1', 'fortran_order': False, 'shape': (", shape.height,
+                             ", ", shape.width, ", ", shape.channels, "), }");
+  // Magic, version 1.0, length; what follows ends with a newline at a multiple of 64.
+  constexpr size_t kFixedBytes = 10;
+  text += std::string(63 - (kFixedBytes + text.size()) % 64, ' ') + "\n";
+  std::string head("\x93NUMPY\x01\x00", 8);
+  head += static_cast<char>(text.size() & 0xff);
+  head += static_cast<char>(text.size() >> 8);
+  return head + text;
+}
+
 std::string_view suffix_of_content(ByteSpan head) {
   const std::string_view text = as_text(head);
   for (const Signature& signature : kSignatures) {
@@ -83,12 +132,20 @@ std::string_view suffix_of_key(std::string_view key) {
   const size_t dot = name.rfind('.');
   if (dot == name.npos || dot == 0) return {};
   const std::string_view suffix = name.substr(dot + 1);
-  const bool plain =
-      !suffix.empty() && suffix.size() <= 8 &&
-      std::all_of(suffix.begin(), suffix.end(), [](char c) {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-      });
-  return plain ? suffix : std::string_view();
+  return is_picture_name(name) ? suffix : std::string_view();
+}
+
+std::string name_part(std::string_view field) {
+  std::string text;
+  for (const char c : field) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (c == '/' || c == '%' || byte < ' ' || byte == 0x7f) {
+      text += str_cat('%', to_hex(byte).substr(14));
+    } else {
+      text += c;
+    }
+  }
+  return text;
 }
 
 std::string number_text(FieldKind kind, uint64_t bits) {

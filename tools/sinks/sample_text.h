@@ -27,10 +27,28 @@ struct KnownFields {
 // Whether `image` holds pixels instead of encoded pictures, as pack's plan record says.
 bool holds_pixels(const Pack& pack);
 
+// What a NumPy array file has before a sample's pixels. kUnsupported where the sample does not tell
+// its dimensions.
+Result<std::string> npy_head(const KnownFields& known, const StoredSample& sample);
+// The dimensions themselves.
+struct PixelShape {
+  uint64_t height = 0;
+  uint64_t width = 0;
+  uint64_t channels = 0;
+  bool operator==(const PixelShape&) const = default;
+};
+Result<PixelShape> pixel_shape(const KnownFields& known, const StoredSample& sample);
+// kUnsupported where BYTES are not so many.
+Status check_pixels(const PixelShape& shape, uint64_t bytes);
+// Height x width x channels to a plane for each channel; REVERSED: the last one first.
+void to_planes(ByteSpan pixels, uint64_t channels, bool reversed, MutableByteSpan planes);
+
 // "jpg", "png" ... by the first bytes; "bin" where they tell nothing.
 std::string_view suffix_of_content(ByteSpan head);
-// "JPEG" of "a/b.JPEG": the key's own suffix, where it looks like one; else empty.
+// "JPEG" of "a/b.JPEG": the key's own suffix, where it is one that pictures have; else empty.
 std::string_view suffix_of_key(std::string_view key);
+// A field's name as part of a file's name: '/', '%' and control characters become %hh.
+std::string name_part(std::string_view field);
 // The first bytes of a blob.
 Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most);
 // All of it; kUnsupported where it has more than MOST_BYTES.

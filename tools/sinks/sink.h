@@ -13,6 +13,7 @@
 
 #include "container/pack.h"
 #include "io/directory.h"
+#include "layout/geometry.h"
 #include "sinks/blob_copy.h"
 
 namespace spk {
@@ -51,6 +52,13 @@ struct ExportedFile {
   std::string note;
 };
 
+// An output file that is to be written.
+struct ExportFile {
+  uint64_t number = 0;
+  uint64_t count = 1;    // of all files
+  PositionRange places;  // of its samples, among those exported
+};
+
 // Writes one output file; for one thread.
 class FileSink {
  public:
@@ -70,10 +78,10 @@ class Sink {
   virtual bool single_file() const { return false; }
   // False: blobs are told with their sizes, but without bytes.
   virtual bool reads_blobs() const { return true; }
-  // FILE is of FILES. Writes below `directory`, which is there and outlives it; what an earlier
+  // Writes below `directory`, which is there and outlives it; what an earlier
   // attempt left there under the same names is replaced. Thread-safe.
-  virtual Result<std::unique_ptr<FileSink>> begin(const Directory& directory, uint64_t file,
-                                                  uint64_t files) const = 0;
+  virtual Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                                  const ExportFile& file) const = 0;
   // Once all files are there: indexes over them.
   virtual Status finish(const Directory& directory, std::span<const ExportedFile> files) const;
 };

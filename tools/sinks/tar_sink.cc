@@ -9,7 +9,6 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "io/atomic_file.h"
 #include "sinks/folder_names.h"
 #include "sinks/output_file.h"
 #include "sinks/sample_text.h"
@@ -78,10 +77,11 @@ std::string pax_record(std::string_view name, std::string_view value) {
 
 class TarFile : public FileSink {
  public:
-  TarFile(const Pack& pack, const KnownFields& known, const FolderNames* names, bool folders,
-          OutputFile out, OutputFile index)
+  TarFile(const Pack& pack, const KnownFields& known, bool pixels, const FolderNames* names,
+          bool folders, OutputFile out, OutputFile index)
       : pack_(pack),
         known_(known),
+        pixels_(pixels),
         names_(names),
         folders_(folders),
         out_(std::move(out)),
@@ -94,21 +94,15 @@ class TarFile : public FileSink {
     const ExportBlob& image = sample.blobs[known_.image];
     if (folders_) {
       if (!image.present) return unsupported("has no picture, which this layout is made of");
-      SPK_TRY(add_blob(stored.key, "", image));
+      SPK_TRY(add_blob(names_->path_of(sample.number, stored.key), "image", image));
       return close_sample();
     }
-    const std::string base = names_->path_of(sample.number, base_of(stored.key));
-    std::string suffix(suffix_of_key(stored.key));
-    if (image.present) {
-      if (suffix.empty()) {
-        SPK_ASSIGN(const std::vector<uint8_t> head, head_of(image, 16));
-        suffix = suffix_of_content(head);
-      }
-      SPK_TRY(add_blob(str_cat(base, ".", suffix), suffix, image));
-    }
+    std::string base = names_->path_of(sample.number, base_of(stored.key));
+    dots_of_last_component(&base);
+    if (image.present) SPK_TRY(add_image(base, stored, image));
     for (size_t field = 0; field < schema.fields.size(); ++field) {
       if (field == known_.image || !sample.blobs[field].present) continue;
-      const std::string& name = schema.fields[field].name;
+      const std::string name = name_part(schema.fields[field].name);
       SPK_TRY(add_blob(str_cat(base, ".", name), name, sample.blobs[field]));
     }
     std::vector<uint16_t> numbers = known_.numbers;
@@ -121,7 +115,10 @@ class TarFile : public FileSink {
     const bool keyed = base != stored.key;
     const std::string json =
         numbers_as_json(schema, stored, numbers, keyed ? &stored.key : nullptr);
-    if (!json.empty()) SPK_TRY(add_text(base, "json", json));
+    if (!json.empty()) {
+      const bool taken = schema.find("json") != kNoField;
+      SPK_TRY(add_text(base, taken ? "numbers.json" : "json", json));
+    }
     return close_sample();
   }
 
@@ -141,6 +138,11 @@ class TarFile : public FileSink {
   static std::string base_of(std::string_view key);
 
  private:
+  static void dots_of_last_component(std::string* base) {
+    const auto begin = static_cast<std::ptrdiff_t>(base->rfind('/') + 1);
+    std::replace(base->begin() + begin, base->end(), '.', '_');
+  }
+  Status add_image(const std::string& base, const StoredSample& stored, const ExportBlob& image);
   Status add_blob(const std::string& name, std::string_view field, const ExportBlob& blob) {
     SPK_TRY(begin_member(name, field, blob.bytes));
     SPK_TRY(blob.each_piece([this](ByteSpan piece) { return out_.append(piece); }));
@@ -163,6 +165,7 @@ class TarFile : public FileSink {
 
   const Pack& pack_;
   const KnownFields& known_;
+  const bool pixels_;
   const FolderNames* names_;
   const bool folders_;
   OutputFile out_;
@@ -177,9 +180,29 @@ class TarFile : public FileSink {
 std::string TarFile::base_of(std::string_view key) {
   const std::string_view suffix = suffix_of_key(key);
   std::string base(suffix.empty() ? key : key.substr(0, key.size() - suffix.size() - 1));
-  std::replace(base.begin() + static_cast<std::ptrdiff_t>(base.rfind('/') + 1), base.end(), '.',
-               '_');
+  dots_of_last_component(&base);
   return base;
+}
+
+Status TarFile::add_image(const std::string& base, const StoredSample& stored,
+                          const ExportBlob& image) {
+  if (pixels_) {
+    SPK_ASSIGN(const std::string head, npy_head(known_, stored));
+    SPK_TRY(begin_member(base + ".npy", "npy", head.size() + image.bytes));
+    SPK_TRY(out_.append(head));
+    SPK_TRY(image.each_piece([this](ByteSpan piece) { return out_.append(piece); }));
+    return pad();
+  }
+  std::string suffix(suffix_of_key(stored.key));
+  if (suffix.empty()) {
+    SPK_ASSIGN(const std::vector<uint8_t> head, head_of(image, 16));
+    suffix = suffix_of_content(head);
+  }
+  if (pack_.schema().find(suffix) != kNoField) {
+    return unsupported(str_cat("its picture would be the member .", suffix,
+                               ", which the pack's field of that name is already"));
+  }
+  return add_blob(str_cat(base, ".", suffix), suffix, image);
 }
 
 Status TarFile::begin_member(const std::string& name, std::string_view field, uint64_t bytes) {
@@ -209,36 +232,40 @@ Status TarFile::begin_member(const std::string& name, std::string_view field, ui
   const uint64_t told = bytes > kMostOctalBytes ? 0 : bytes;
   SPK_TRY(out_.append(as_text_view(make_header(prefix, last, told, '0'))));
   // The index separates by blanks, so that a name must have none.
-  std::string plain = name;
-  std::replace(plain.begin(), plain.end(), ' ', '_');
-  entries_ +=
-      str_cat(entries_.empty() ? "" : " ", field, " ", out_.position(), " ", bytes, " ", plain);
+  const auto plain = [](std::string_view text) {
+    std::string one(text);
+    std::replace_if(
+        one.begin(), one.end(), [](char c) { return (c >= 0 && c <= ' ') || c == 0x7f; }, '_');
+    return one;
+  };
+  entries_ += str_cat(entries_.empty() ? "" : " ", plain(field), " ", out_.position(), " ", bytes,
+                      " ", plain(name));
   return {};
 }
 
 class TarSink : public Sink {
  public:
   TarSink(const Pack& pack, std::string prefix, bool folders)
-      : pack_(pack), known_(pack.schema()), prefix_(std::move(prefix)), folders_(folders) {}
+      : pack_(pack),
+        known_(pack.schema()),
+        pixels_(holds_pixels(pack)),
+        prefix_(std::move(prefix)),
+        folders_(folders) {}
 
   Status choose_names() {
-    if (folders_) return {};
     for (uint64_t sample = 0; sample < pack_.sample_count(); ++sample) {
-      SPK_ASSIGN(const std::string key, pack_.key(sample));
-      names_.add(sample, TarFile::base_of(key));
+      SPK_ASSIGN(const std::string name, name_of(sample));
+      names_.add(sample, name);
     }
-    return names_.finish([this](uint64_t sample) -> Result<std::string> {
-      SPK_ASSIGN(const std::string key, pack_.key(sample));
-      return TarFile::base_of(key);
-    });
+    return names_.finish([this](uint64_t sample) { return name_of(sample); });
   }
 
-  Result<std::unique_ptr<FileSink>> begin(const Directory& directory, uint64_t file,
-                                          uint64_t) const override {
-    SPK_ASSIGN(OutputFile out, OutputFile::create(directory, file_name(file)));
-    SPK_ASSIGN(OutputFile index, OutputFile::create(directory, str_cat(stem(file), ".idx")));
-    return std::unique_ptr<FileSink>(std::make_unique<TarFile>(pack_, known_, &names_, folders_,
-                                                               std::move(out), std::move(index)));
+  Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                          const ExportFile& file) const override {
+    SPK_ASSIGN(OutputFile out, OutputFile::create(directory, file_name(file.number)));
+    SPK_ASSIGN(OutputFile index, OutputFile::create(directory, str_cat(stem(file.number), ".idx")));
+    return std::unique_ptr<FileSink>(std::make_unique<TarFile>(
+        pack_, known_, pixels_, &names_, folders_, std::move(out), std::move(index)));
   }
 
   Status finish(const Directory& directory, std::span<const ExportedFile> files) const override {
@@ -253,10 +280,14 @@ class TarSink : public Sink {
       json.end_object();
     }
     json.end_array().end_object();
-    return write_file_atomically(directory, "index.json", as_bytes(json.text() + "\n"));
+    return write_output_file(directory, "index.json", as_bytes(json.text() + "\n"));
   }
 
  private:
+  Result<std::string> name_of(uint64_t sample) const {
+    SPK_ASSIGN(std::string key, pack_.key(sample));
+    return folders_ ? std::move(key) : TarFile::base_of(key);
+  }
   std::string stem(uint64_t file) const {
     const std::string digits = str_cat(file);
     return str_cat(prefix_, "-", std::string(digits.size() < 6 ? 6 - digits.size() : 0, '0'),
@@ -266,6 +297,7 @@ class TarSink : public Sink {
 
   const Pack& pack_;
   const KnownFields known_;
+  const bool pixels_;
   const std::string prefix_;
   const bool folders_;
   FolderNames names_;
@@ -285,6 +317,10 @@ Result<std::unique_ptr<Sink>> open_tar(const ExportOptions& options, const Pack&
   if (folders && blobs != 1) {
     return unsupported(
                str_cat("the pack has ", blobs, " fields of bytes, layout folders takes one"))
+        .with_hint("leave --layout off");
+  }
+  if (folders && holds_pixels(pack)) {
+    return unsupported("the pack holds pixels, layout folders takes encoded pictures")
         .with_hint("leave --layout off");
   }
   auto sink = std::make_unique<TarSink>(pack, options.prefix, folders);

@@ -208,9 +208,10 @@ class TfRecordSink : public Sink {
         pixels_(holds_pixels(pack)),
         prefix_(std::move(prefix)) {}
 
-  Result<std::unique_ptr<FileSink>> begin(const Directory& directory, uint64_t file,
-                                          uint64_t files) const override {
-    const std::string name = str_cat(prefix_, "-", five_digits(file), "-of-", five_digits(files));
+  Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                          const ExportFile& file) const override {
+    const std::string name =
+        str_cat(prefix_, "-", five_digits(file.number), "-of-", five_digits(file.count));
     SPK_ASSIGN(OutputFile out, OutputFile::create(directory, name));
     SPK_ASSIGN(OutputFile index, OutputFile::create(directory, name + ".idx"));
     return std::unique_ptr<FileSink>(
