@@ -80,7 +80,8 @@ class Hdf5Test(PackTest):
                             file.create_dataset("images", data=array.transpose(0, 3, 1, 2),
                                                 **turned)
                         file.create_dataset("labels", data=labels)
-                    self.write(fill)
+                    # The chunks of newer files are found by other tables.
+                    self.write(fill, libver="latest" if layout == "nchw" else None)
                     before = snapshot(self.file)
                     self.compare(array)
                     self.assertEqual(snapshot(self.file), before)

@@ -33,6 +33,16 @@ std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options
                                     {"float", LabelMode::kFloat},
                                     {"none", LabelMode::kNone}},
                                    "What labels are; default auto"));
+  add(add_choice_option<bool>(sub, "--accept", &options->accept_any,
+                              {{"pictures", false}, {"any", true}},
+                              "Folder, list: take pictures (default), or every file as it is"));
+  add(sub.add_option("--field", options->side_fields,
+                     "Folder, list: a field of the file that PATTERN names, with {key} for the "
+                     "sample's key without its suffix; may be given several times")
+          ->type_name("NAME=PATTERN")
+          ->allow_extra_args(false));
+  add(sub.add_flag("--require-fields", options->require_fields,
+                   "Reject samples that lack a file of --field"));
   add(sub.add_option("--db", options->database, "LMDB: the named database to take")
           ->type_name("NAME"));
   add(sub.add_option("--images", options->images_name, "HDF5: the dataset, or group, of pictures")

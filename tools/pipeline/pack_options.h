@@ -17,8 +17,8 @@ enum class LabelFrom { kAuto, kKeyPrefix };  // kAuto: the prefix where every ke
 enum class ArrayScale { kUnsaid, kUnit, kByte, kWord };
 
 struct PackOptions {
-  std::string source;  // SRC as typed
-  std::string output;  // OUT as typed
+  std::string source;                     // SRC as typed
+  std::string output;                     // OUT as typed
   std::vector<std::string> more_sources;  // packs that become one with the first
 
   // These shape bytes: they enter the plan id.
@@ -33,12 +33,15 @@ struct PackOptions {
   uint64_t max_pixels = 178956970;  // a picture with more is rejected (2^31 / 12, as in Pillow)
   LabelMode labels = LabelMode::kAuto;
   SplitMode splits = SplitMode::kAuto;
-  std::string features;                      // which parts of a foreign sample are which fields
-  std::string database;                      // LMDB: a named database; empty: the unnamed one
-  LabelFrom label_from = LabelFrom::kAuto;   // LMDB of pictures: what the labels are
-  std::string images_name;                   // HDF5: of the pictures; empty: found
-  std::string labels_name;                   // HDF5: of the labels; empty: found
-  std::string array_layout;                  // HDF5: "nhwc", "nchw" ...; empty: told by the shape
+  bool accept_any = false;                  // folder, list: every file is taken, whatever it is
+  std::vector<std::string> side_fields;     // NAME=PATTERN: files beside those of a folder or list
+  bool require_fields = false;              // a sample that lacks one of them is rejected
+  std::string features;                     // which parts of a foreign sample are which fields
+  std::string database;                     // LMDB: a named database; empty: the unnamed one
+  LabelFrom label_from = LabelFrom::kAuto;  // LMDB of pictures: what the labels are
+  std::string images_name;                  // HDF5: of the pictures; empty: found
+  std::string labels_name;                  // HDF5: of the labels; empty: found
+  std::string array_layout;                 // HDF5: "nhwc", "nchw" ...; empty: told by the shape
   ArrayScale array_scale = ArrayScale::kUnsaid;
 
   std::vector<std::string> select;  // packs: --select, as typed
@@ -49,7 +52,7 @@ struct PackOptions {
   uint64_t memory_bytes = uint64_t{512} << 20;
   uint64_t max_rejects = 0;
   std::optional<uint64_t> expect;  // refuse unless the listing has this many samples
-  bool salvage = false;  // of a cut source, take what is whole
+  bool salvage = false;            // of a cut source, take what is whole
   bool dry_run = false;
   bool force = false;
   bool restart = false;

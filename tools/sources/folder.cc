@@ -34,18 +34,19 @@ Result<Listing> FolderSource::list(const PackOptions& options, const Sink& sink)
   SPK_ASSIGN(const auto ancestors, ancestors_of(root_));
   bool root_has_pictures = false;
   SPK_ASSIGN(std::vector<std::string> first_level,
-             list_folders(root_, "", ancestors.get(), &root_has_pictures));
+             list_folders(root_, "", ancestors.get(), options.accept_any, &root_has_pictures));
 
   Listing listing;
   listing.source_kind = "folder";
   FolderWalk::Plan plan;
+  plan.every_file = options.accept_any;
   plan.root_holds_splits = options.splits == SplitMode::kAuto && !first_level.empty() &&
                            std::all_of(first_level.begin(), first_level.end(), is_split_name);
   if (plan.root_holds_splits) {
     for (const std::string& split : first_level) {
       bool has_pictures = false;
       SPK_ASSIGN(std::vector<std::string> classes,
-                 list_folders(root_, split, ancestors.get(), &has_pictures));
+                 list_folders(root_, split, ancestors.get(), options.accept_any, &has_pictures));
       plan.splits.push_back({split + "/", classes.empty() && has_pictures});
       std::vector<std::string> merged;
       std::set_union(listing.classes.begin(), listing.classes.end(), classes.begin(), classes.end(),

@@ -114,7 +114,8 @@ Result<std::shared_ptr<const Ancestor>> ancestors_of(const Directory& root) {
 }
 
 Result<std::vector<std::string>> list_folders(const Directory& root, const std::string& path,
-                                              const Ancestor* chain, bool* has_pictures) {
+                                              const Ancestor* chain, bool every_file,
+                                              bool* has_pictures) {
   std::vector<std::string> folders;
   const int fd = open_below(root.fd(), path, O_RDONLY | O_DIRECTORY);
   if (fd < 0) {
@@ -139,7 +140,7 @@ Result<std::vector<std::string>> list_folders(const Directory& root, const std::
                   (info.st_dev != self.st_dev || info.st_ino != self.st_ino);
     }
     if (!is_folder) {
-      if (is_picture_name(name)) *has_pictures = true;
+      if (every_file || is_picture_name(name)) *has_pictures = true;
       continue;
     }
     if (folders.size() == kMostClasses) {
@@ -279,7 +280,7 @@ Status FolderWalk::read_names(const std::shared_ptr<const OpenFolder>& folder) {
       SPK_TRY(enter(*folder, name));
       continue;
     }
-    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN && !is_picture_name(name)) {
+    if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN && !is_wanted(name)) {
       ignore(kNotPicture);
       continue;
     }
@@ -315,8 +316,12 @@ Status FolderWalk::look_at_batch(const Batch& batch) {
   return {};
 }
 
+bool FolderWalk::is_wanted(std::string_view name) const noexcept {
+  return plan_.every_file || is_picture_name(name);
+}
+
 Status FolderWalk::look_at(const OpenFolder& folder, const std::string& name) {
-  const bool picture = is_picture_name(name);
+  const bool picture = is_wanted(name);
   const int fd = folder.names->fd();
   struct stat info;
   if (fstatat(fd, name.c_str(), &info, 0) != 0) {

@@ -29,9 +29,11 @@ bool is_among(const Ancestor* chain, dev_t device, ino_t inode) noexcept;
 Result<std::shared_ptr<const Ancestor>> ancestors_of(const Directory& root);
 
 // The names of the folders directly in `path` (relative to root), in byte order; symlinks to
-// folders count, loops do not. *has_pictures: whether files with a picture's name lie there, too.
+// folders count, loops do not. *has_pictures: whether files with a picture's name (or EVERY_FILE
+// counts) lie there, too.
 Result<std::vector<std::string>> list_folders(const Directory& root, const std::string& path,
-                                              const Ancestor* chain, bool* has_pictures);
+                                              const Ancestor* chain, bool every_file,
+                                              bool* has_pictures);
 
 class FolderWalk {
  public:
@@ -46,6 +48,7 @@ class FolderWalk {
     std::vector<Split> splits;
     std::vector<std::string> split_names;  // as in Listing::splits
     std::vector<std::string> classes;      // empty: no labels at all
+    bool every_file = false;               // not only those with a picture's name
   };
 
   FolderWalk(const Directory& root, std::shared_ptr<const Ancestor> ancestors, Plan plan,
@@ -60,6 +63,7 @@ class FolderWalk {
   const Warnings& warnings() const { return warnings_; }
 
  private:
+  bool is_wanted(std::string_view name) const noexcept;
   enum class Level { kRootOfSplits, kTop, kNested };
   struct Folder {
     std::string path;  // relative to root; empty: the root itself

@@ -21,7 +21,7 @@ uint32_t fletcher32(ByteSpan bytes) {
   const auto fold = [](uint32_t sum) { return (sum & 0xffff) + (sum >> 16); };
   size_t at = 0;
   while (at + 1 < bytes.size()) {
-    const size_t end = std::min(bytes.size() / 2 * 2, at + 720);
+    const size_t end = std::min(bytes.size() - bytes.size() % 2, at + 720);
     for (; at < end; at += 2) {
       sum1 += static_cast<uint32_t>(bytes[at] << 8 | bytes[at + 1]);
       sum2 += sum1;
@@ -258,6 +258,12 @@ Result<bool> ArrayReader::place_of(uint64_t first_row, uint64_t rows, uint64_t* 
   first[0] = first_row - skip;
   SPK_ASSIGN(const ArrayChunk place, storage_.find_chunk(first));
   if (!place.stored) return false;
+  SPK_ASSIGN(const uint64_t file_bytes, file_.size());
+  if (place.bytes != chunk_bytes_ || !range_fits(place.offset, place.bytes, file_bytes)) {
+    return Status(Code::kDamaged, "a chunk does not lie within the file")
+        .at_path(escape_bytes(file_.path()))
+        .at_offset(place.offset);
+  }
   *offset = place.offset + skip * row_bytes;
   return true;
 }

@@ -16,6 +16,7 @@ namespace spk {
 namespace {
 
 constexpr uint64_t kMostSizes = 4;
+constexpr size_t kFilesLookedAt = 64;
 
 bool is_idx(ByteSpan head) {
   const auto header = parse_idx_header(head);
@@ -63,6 +64,24 @@ Result<PixelDimensions> pixels_of(const IdxHeader& header, uint64_t max_pixels) 
   }
   return PixelDimensions{static_cast<uint32_t>(sizes[1]), static_cast<uint32_t>(sizes[2]),
                          static_cast<uint32_t>(channels)};
+}
+
+// Whether one of the first files is one, plain or packed.
+Result<bool> look_for_idx(const SourceLook& look) {
+  if (look.is_folder && look.has_folders) return false;
+  for (size_t i = 0; i < std::min(look.files.size(), kFilesLookedAt); ++i) {
+    const auto file = File::open_read(look.files[i]);
+    if (!file.ok()) continue;
+    std::vector<uint8_t> head(SourceLook::kHeadBytes);
+    const auto got = file->read_some(0, head);
+    if (!got.ok()) continue;
+    head.resize(*got);
+    if (is_idx(head)) return true;
+    const Packing packing = packing_of(head, false);
+    if (packing == Packing::kNone || !check_can_unpack(packing).ok()) continue;
+    if (is_idx(unpack_head(head, packing, kIdxMostHeadBytes))) return true;
+  }
+  return false;
 }
 
 // The file's header; REQUIRES that nothing was read yet.
@@ -250,9 +269,7 @@ Result<std::unique_ptr<SampleHandle>> IdxSource::open(const SampleEntry& entry) 
 }
 
 SourceKind idx_kind() {
-  const auto recognises = [](const SourceLook& look) -> Result<bool> {
-    return holds_container(look.files, false, is_idx);
-  };
+  const auto recognises = [](const SourceLook& look) -> Result<bool> { return look_for_idx(look); };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {
     std::vector<std::string> files = look.files;

@@ -109,20 +109,9 @@ SourceKind manifest_kind() {
 
 std::span<const SourceKind> source_kinds() {
   static const std::array kKinds = {
-      lmdb_kind(),
-      cifar_kind(),
-      idx_kind(),
-      hdf5_kind(),
-      tar_kind(),
-      webdataset_kind(),
-      tfrecord_kind(),
-      recordio_kind(),
-      zip_kind(),
-      pack_kind(),
-      mds_kind(),
-      beton_kind(),
-      folder_kind(),
-      manifest_kind(),
+      lmdb_kind(),       cifar_kind(),    idx_kind(),      hdf5_kind(),     tar_kind(),
+      webdataset_kind(), tfrecord_kind(), recordio_kind(), zip_kind(),      pack_kind(),
+      mds_kind(),        beton_kind(),    folder_kind(),   manifest_kind(),
   };
   return kKinds;
 }
