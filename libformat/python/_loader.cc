@@ -177,6 +177,9 @@ stripepack::LoaderOptions loader_options(const py::dict& from) {
   take("fields", to.fields);
   take("targets", to.targets);
   take("state", to.state);
+  take("node_ranks", to.node_ranks);
+  take("node_group", to.node_group);
+  take("node_memory", to.node_memory_bytes);
   return to;
 }
 
@@ -240,13 +243,11 @@ class PyLoader {
   py::dict info() {
     spk_loader_info info = {};
     std::string reading;
-    std::string warning;
     {
       const py::gil_scoped_release released;
       const std::unique_lock<std::mutex> turn = take_turn();
       info = loader_.info();
       reading = loader_.reading();
-      warning = loader_.warning();
     }
     py::dict out;
     out["order"] = info.order;
@@ -268,9 +269,16 @@ class PyLoader {
     out["memory_peak_bytes"] = info.memory_peak_bytes;
     out["engine"] = info.engine;
     out["direct"] = info.direct;
+    out["shared_reads"] = info.shared_reads;
+    out["shared_hits"] = info.shared_hits;
     out["reading"] = reading;
-    out["warning"] = warning;
     return out;
+  }
+
+  std::string warning() {
+    const py::gil_scoped_release released;
+    const std::unique_lock<std::mutex> turn = take_turn();
+    return loader_.warning();
   }
 
   // Ends the threads and lets go of the memory. Batches stay.
@@ -311,6 +319,7 @@ void add_loader(py::module_& module) {
       .def("start_epoch", &PyLoader::start_epoch)
       .def("state", &PyLoader::state)
       .def("info", &PyLoader::info)
+      .def("warning", &PyLoader::warning)
       .def("close", &PyLoader::close);
 }
 

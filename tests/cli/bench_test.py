@@ -71,6 +71,23 @@ class BenchTest(PackTest):
         self.fails(USAGE, "cannot pass by the page cache", self.out, "--engine", "mmap", "--direct",
                    "on")
 
+    def test_ranks_share(self):
+        pictures.make_folder(self.path("src"), {"cat": 300})
+        self.pack(self.path("src"), self.out, "--chunk-size", "64KiB")
+        alone = ("--ranks", 3, "--lanes", 4, "--engine", "pool")
+        head, (first, second), _ = self.bench(*alone, "--share", "--epochs", 2)
+        self.assertIn("; chunks are shared on the node", head["reading"])
+        self.assertEqual((first["reads"], first["shared_reads"]), (head["chunks"],) * 2)
+        self.assertGreater(first["shared_hits"], 0)
+        self.assertEqual((second["reads"], second["shared_reads"]), (0, 0))  # they are still there
+        head, (epoch,), _ = self.bench(*alone)
+        self.assertGreater(epoch["reads"], head["chunks"])
+        self.assertEqual((epoch["shared_reads"], epoch["shared_hits"]), (0, 0))
+        head, (epoch,), _ = self.bench("--ranks", 2, "--engine", "pool", "--share")
+        self.assertIn("; not shared: each rank has lanes of its own", head["reading"])
+        done = self.expect(run("bench", self.out, *map(str, alone), "--share"), DONE)
+        self.assertRegex(text(done.out), r"(?m)^  shared +\d+ chunks were read for all, and found ")
+
     def test_steps_take_their_time(self):
         self.make()
         _, (epoch,), _ = self.bench("--ranks", 2, "--batch", 7, "--step-ms", 20)

@@ -240,6 +240,32 @@ class LoaderTest(unittest.TestCase):
                          r"^storage is sorted by class: expect a class variance up to [78]\.\d x ")
         self.assertEqual(self.loader().stats["warning"], "")
 
+    def test_sharing_on_a_node(self):
+        options = {"batch": 8, "lanes": 4, "world": 3, "engine": "pread"}
+        alone = [rows(self.loader(rank=rank, **options)) for rank in range(3)]
+        options.update(node_ranks=3, node_group=f"test {os.getpid()}")
+        loaders = [self.loader(rank=rank, **options) for rank in range(3)]
+        threads, found = [], [None] * 3
+        for rank, loader in enumerate(loaders):
+            def read(rank=rank, loader=loader):
+                found[rank] = rows(loader)
+            threads.append(threading.Thread(target=read))
+            threads[-1].start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(found, alone)
+        stats = [loader.stats for loader in loaders]
+        chunks = len(self.dataset.chunk_samples())
+        self.assertEqual(sum(told["reads"] for told in stats), chunks)
+        self.assertEqual(sum(told["shared_reads"] for told in stats), chunks)
+        self.assertGreater(sum(told["shared_hits"] for told in stats), 0)
+        for told in stats:
+            self.assertIn("; chunks are shared on the node", told["reading"])
+        with self.assertRaisesRegex(ValueError, "node_ranks is -1"):
+            self.loader(node_ranks=-1)
+        loader = self.loader(node_ranks=2, world=2, engine="pread")
+        self.assertIn("; not shared: each rank has lanes of its own", loader.stats["reading"])
+
     # --- State
 
     def test_resume_at_every_step(self):

@@ -77,6 +77,25 @@ TEST_F(CApiLoader, InfoCounts) {
   EXPECT_EQ(info(open(wanted).get()).direct, 1u);
 }
 
+TEST_F(CApiLoader, LoadersOfANodeShare) {
+  auto wanted = options();
+  wanted.engine = SPK_ENGINE_POOL;
+  wanted.workers = 2;
+  const std::vector<uint64_t> alone = rest(open(wanted).get());
+  wanted.node_ranks = 1;
+  wanted.node_group = path_.c_str();
+  const LoaderPtr first = open(wanted);
+  wanted.worker = 1;
+  const LoaderPtr second = open(wanted);
+  EXPECT_EQ(rest(first.get()), alone);
+  EXPECT_EQ(rest(second.get()).size(), kCApiSamples - alone.size());
+  EXPECT_EQ(info(second.get()).reads, info(second.get()).shared_reads);
+  EXPECT_GT(info(first.get()).shared_reads, 0u);
+  EXPECT_GT(info(second.get()).shared_hits, 0u);
+  EXPECT_NE(std::string(spk_loader_reading(first.get())).find("; chunks are shared on the node"),
+            std::string::npos);
+}
+
 TEST_F(CApiLoader, PositionsAndRepetitions) {
   auto wanted = options();
   wanted.batch = 50;

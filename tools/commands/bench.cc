@@ -1,5 +1,7 @@
 #include "commands/bench.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -66,6 +68,7 @@ class BenchCommand : public Command {
         *sub_, "--direct", &loader.direct,
         {{"auto", DirectChoice::kAuto}, {"on", DirectChoice::kOn}, {"off", DirectChoice::kOff}},
         "Pass by the page cache; default auto: where it cannot help");
+    sub_->add_flag("--share", share_, "Read chunks that several ranks want once for all of them");
     sub_->add_flag("--no-checks", no_checks_, "Do not compare checksums");
     add_size_option(*sub_, "--memory", &loader.memory_bytes,
                     "Limit of each rank's buffers; default: chosen");
@@ -91,6 +94,10 @@ class BenchCommand : public Command {
     loader.window = static_cast<uint32_t>(window_);
     loader.check_checksums = !no_checks_;
     loader.tail = TailRule::kExact;
+    if (share_) {
+      loader.node_ranks = static_cast<uint32_t>(loader.world);
+      loader.node_group = str_cat("bench ", ::getpid());
+    }
     if (settings_.decode && pack->schema().find("image") != kNoField) loader.fields = {"image"};
     settings_.step_ns = step_ms_ * 1'000'000;
     settings_.decode_threads =
@@ -171,6 +178,7 @@ class BenchCommand : public Command {
       json.member("bytes_per_second", ratio(bytes, found.seconds));
       json.member("reads", found.reads).member("read_bytes", found.read_bytes);
       json.member("mean_read_bytes", mean_read);
+      json.member("shared_reads", found.shared_reads).member("shared_hits", found.shared_hits);
       json.member("cpu_seconds", found.cpu_seconds).member("cpu_seconds_per_gb", cpu_per_gb);
       json.member("first_batch_ms", found.first_batch_seconds * 1e3);
       json.member("wait_median_ms", found.wait_median_seconds * 1e3);
@@ -196,6 +204,11 @@ class BenchCommand : public Command {
                        format_size(static_cast<uint64_t>(mean_read)), " on average, ",
                        format_fixed(ratio(static_cast<double>(found.read_bytes), bytes), 2),
                        " x the payload"));
+    if (share_) {
+      line("shared",
+           str_cat(format_count(found.shared_reads), " chunks were read for all, and found ",
+                   format_count(found.shared_hits), " times"));
+    }
     line("CPU",
          str_cat(format_fixed(found.cpu_seconds, 2), " s, ", format_fixed(cpu_per_gb, 2), " s/GB"));
     line("wait for a batch", str_cat("median ", milliseconds(found.wait_median_seconds), ", p99 ",
@@ -246,6 +259,7 @@ class BenchCommand : public Command {
   uint64_t epochs_ = 1;
   uint64_t step_ms_ = 0;
   bool no_checks_ = false;
+  bool share_ = false;
   ProgressMode progress_ = ProgressMode::kAuto;
 };
 

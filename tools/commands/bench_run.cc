@@ -196,6 +196,8 @@ Result<BenchEpoch> BenchRun::run_epoch(uint64_t epoch, Progress& progress) {
     found.payload_bytes += after.payload_bytes - before[i].payload_bytes;
     found.reads += after.reads - before[i].reads;
     found.read_bytes += after.read_bytes - before[i].read_bytes;
+    found.shared_reads += after.shared_reads - before[i].shared_reads;
+    found.shared_hits += after.shared_hits - before[i].shared_hits;
     found.first_batch_seconds = std::max(found.first_batch_seconds, rank.first_batch_seconds);
     waits.insert(waits.end(), rank.waits.begin(), rank.waits.end());
   }

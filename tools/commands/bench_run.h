@@ -32,7 +32,9 @@ struct BenchEpoch {
   uint64_t payload_bytes = 0;
   uint64_t reads = 0;  // none where files are mapped
   uint64_t read_bytes = 0;
-  uint64_t undecoded = 0;  // pictures that could not be decoded
+  uint64_t shared_reads = 0;  // chunks read into memory that the ranks share
+  uint64_t shared_hits = 0;   // chunks that were there
+  uint64_t undecoded = 0;     // pictures that could not be decoded
   double seconds = 0;
   double cpu_seconds = 0;
   double first_batch_seconds = 0;  // until the last of the ranks had one

@@ -309,7 +309,22 @@ typedef struct spk_loader_options {
   uint64_t target_count;   /* entries of targets */
   const char* state;       /* as from spk_loader_state: goes on there, whatever the number of ranks.
                               Order, seed, epoch, lanes and window are the state's. NULL: begin */
+  const char* node_group;  /* see below; NULL: "" */
+  uint64_t node_memory_bytes; /* limit of the shared memory; 0: that of all the buffers, but at most
+                                 half of what the page cache may use */
+  uint32_t node_ranks;        /* ranks of this node that share; 0: none */
+  uint32_t reserved;
 } spk_loader_options;
+
+/* Sharing on a node. Chunks that several loaders of one node want (of node_ranks ranks with
+ * `workers` loaders each) are read and checked by one of them, into memory that they share: a file
+ * in /dev/shm whose name tells the user, the pack and node_group, so that runs that should not
+ * share, or differ in how many there are, give different groups. The batches are the same as
+ * without. Where each rank has lanes of its own and one worker, where samples are read singly
+ * (other orders than SHUFFLED), and where files are mapped, nothing is shared. A loader for which
+ * sharing does not work reads by itself; spk_loader_reading tells. Loaders may come and go at any
+ * time, and may be killed; who leaves last removes the file, or where all are killed the next run
+ * of that name. A child made by fork() must not look into batches that its parent has in hand. */
 
 /* OPTIONS may be NULL. *OUT must be closed. SPK_INVALID_ARGUMENT names the option that cannot be
  * met; SPK_MISMATCH: the state is of another pack or target map. */
@@ -346,8 +361,10 @@ typedef struct spk_loader_info {
   uint64_t wait_ns; /* for reads, in spk_loader_next */
   uint64_t memory_limit_bytes;
   uint64_t memory_peak_bytes;
-  uint32_t engine; /* that was chosen: SPK_ENGINE_POOL, _URING or _MMAP */
-  uint32_t direct; /* 1: reads pass by the page cache */
+  uint32_t engine;       /* that was chosen: SPK_ENGINE_POOL, _URING or _MMAP */
+  uint32_t direct;       /* 1: reads pass by the page cache */
+  uint64_t shared_reads; /* chunks read into memory that loaders of the node share */
+  uint64_t shared_hits;  /* chunks that were there */
 } spk_loader_info;
 
 SPK_API int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* out,
@@ -356,9 +373,10 @@ SPK_API int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* o
  * loader; empty for NULL. */
 SPK_API const char* spk_loader_reading(const spk_loader* loader) SPK_NOEXCEPT;
 /* What people should be told of: storage that is sorted by class, which a shuffled order with so
- * few lanes does not mix well, with an estimate. Found out when the loader was opened, from the
- * field "label" of some samples. Belongs to the loader; empty where there is nothing to tell. */
-SPK_API const char* spk_loader_warning(const spk_loader* loader) SPK_NOEXCEPT;
+ * few lanes does not mix well, with an estimate. Found out at the first call, from the field
+ * "label" of some samples, in about 10 ms where the index is large. Belongs to the loader; empty
+ * where there is nothing to tell. */
+SPK_API const char* spk_loader_warning(spk_loader* loader) SPK_NOEXCEPT;
 /* NULL is allowed. Batches may be used and closed afterwards. */
 SPK_API void spk_loader_close(spk_loader* loader) SPK_NOEXCEPT;
 

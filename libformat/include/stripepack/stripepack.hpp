@@ -159,6 +159,9 @@ struct LoaderOptions {
   std::vector<std::string> fields;     // empty: all
   std::vector<std::uint32_t> targets;  // empty: not known
   std::string state;                   // empty: begin
+  std::string node_group;
+  std::uint64_t node_memory_bytes = 0;
+  std::uint32_t node_ranks = 0;
 };
 
 // A rank's batches, epoch by epoch. The pack may go before it.
@@ -373,6 +376,9 @@ class Pack {
     raw.targets = options.targets.empty() ? nullptr : options.targets.data();
     raw.target_count = options.targets.size();
     raw.state = options.state.empty() ? nullptr : options.state.c_str();
+    raw.node_group = options.node_group.c_str();
+    raw.node_memory_bytes = options.node_memory_bytes;
+    raw.node_ranks = options.node_ranks;
     spk_loader* opened = nullptr;
     Loader loader;
     if (spk_loader_open(get(), &raw, &opened, error.fill()) != SPK_OK) return loader;

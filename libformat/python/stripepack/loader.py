@@ -11,6 +11,7 @@ from .dataset import Dataset
 
 _ORDER_NAMES = list(ORDERS)
 _ENGINE_NAMES = list(ENGINES)
+_warnings = {}  # what there is to tell, by what it depends on
 _warned = set()  # content ids of packs
 
 
@@ -40,6 +41,9 @@ class Loader:
     targets: the storage target of each chunk; None: not known.
     state: as from state(): goes on exactly there, with any number of ranks. Order, seed, epoch, lanes
     and window are then the state's.
+    node_ranks: ranks of this node that read chunks which several of them want once, into memory that
+    they share; None: none. node_group: any text that tells apart runs which should not share, such as
+    a job's number. node_memory: bytes at most of that memory; None: chosen. See docs/PYTHON.md.
     decode: what becomes of pictures, from stripepack.image: batches then have .pixels, decoded ahead.
 
     Where storage is sorted by class and the order does not mix it well, a SortedStorageWarning with an
@@ -54,11 +58,13 @@ class Loader:
     def __init__(self, dataset, batch=32, rank=0, world=1, seed=0, epoch=0, order="shuffled",
                  lanes=None, window=None, tail="drop", worker=0, workers=1, fields=None, memory=None,
                  engine="auto", direct="auto", threads=0, check=True, skip_damaged=False, state=None,
-                 targets=None, decode=None):
+                 targets=None, decode=None, node_ranks=None, node_group="", node_memory=None):
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
         for name, value, least in (("batch", batch, 1), ("world", world, 1), ("workers", workers, 1),
                                    ("rank", rank, 0), ("worker", worker, 0), ("seed", seed, 0),
-                                   ("epoch", epoch, 0), ("threads", threads, 0)):
+                                   ("epoch", epoch, 0), ("threads", threads, 0),
+                                   ("node_ranks", node_ranks or 0, 0),
+                                   ("node_memory", node_memory or 0, 0)):
             if not least <= operator.index(value) < 1 << 64:
                 raise ValueError(f"{name} is {value}; it is at least {least}")
         if fields is not None:
@@ -80,18 +86,16 @@ class Loader:
             "worker": worker, "workers": workers, "memory": memory or 0, "threads": threads,
             "direct": choice("direct", direct, DIRECT), "check": bool(check), "skip_damaged": bool(skip_damaged),
             "fields": fields or [], "targets": [] if targets is None else list(targets),
-            "state": state or "",
+            "state": state or "", "node_ranks": node_ranks or 0, "node_group": str(node_group),
+            "node_memory": node_memory or 0,
         }
         self._raw = core.Loader(self.dataset._pack, options)
         self._fields = {name: field for name, field in self.dataset.fields.items()
                         if fields is None or name in fields}
         info = self._raw.info()
-        if info["warning"] and self.dataset.content_id not in _warned:
-            _warned.add(self.dataset.content_id)
-            warnings.warn(f"{self.dataset.path}: {info['warning']}", _errors.SortedStorageWarning,
-                          stacklevel=2)
         self.order = _ORDER_NAMES[info["order"]]
         self.seed, self.lanes, self.window = info["seed"], info["lanes"], info["window"]
+        self._warning = self._warn(world * batch)
         self._epoch = info["epoch"]
         self._begun_at = info["consumed"]
         self._begun = False  # whether a batch of this epoch has been given
@@ -100,6 +104,18 @@ class Loader:
         self._decode = decode
         self._ahead = None
         self._process = os.getpid()
+
+    def _warn(self, step_samples):
+        """Warns of a pack once, and looks at it once for orders that mix alike."""
+        pack = self.dataset.content_id
+        alike = pack, self.order, self.lanes * self.window, step_samples
+        if alike not in _warnings:
+            _warnings[alike] = self._raw.warning()
+        if _warnings[alike] and pack not in _warned:
+            _warned.add(pack)
+            warnings.warn(f"{self.dataset.path}: {_warnings[alike]}", _errors.SortedStorageWarning,
+                          stacklevel=3)
+        return _warnings[alike]
 
     @property
     def epoch(self):
@@ -168,16 +184,18 @@ class Loader:
     def stats(self):
         """Counts since the loader was made: a dict with steps, samples, payload_bytes, repeated,
         skipped (damaged samples), reads and read_bytes (0 where files are mapped), wait_ns (for
-        reads), memory_limit_bytes and memory_peak_bytes. And how files are read, as it was chosen:
+        reads), memory_limit_bytes and memory_peak_bytes, shared_reads (chunks read into memory that
+        the node's loaders share) and shared_hits (chunks that were there). And how files are read, as it was chosen:
         engine ("pool", "uring", "mmap"; "pread" in pure Python), direct (whether the page cache is passed by) and reading
         (why, in words). And warning: of storage that is sorted by class, or "".
         """
         info = self._raw.info()
         stats = {name: info[name] for name in (
             "steps", "samples", "payload_bytes", "repeated", "skipped", "reads", "read_bytes",
-            "wait_ns", "memory_limit_bytes", "memory_peak_bytes", "reading",
-            "warning")}
-        return {**stats, "engine": _ENGINE_NAMES[info["engine"]], "direct": info["direct"] != 0}
+            "wait_ns", "memory_limit_bytes", "memory_peak_bytes", "shared_reads", "shared_hits",
+            "reading")}
+        return {**stats, "warning": self._warning, "engine": _ENGINE_NAMES[info["engine"]],
+                "direct": info["direct"] != 0}
 
     def _stop_ahead(self):
         if self._ahead is not None:

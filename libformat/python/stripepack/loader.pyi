@@ -29,7 +29,8 @@ class Loader:
                  memory: int | None = None, engine: Engine = "auto", direct: Direct = "auto",
                  threads: int = 0, check: bool = True, skip_damaged: bool = False,
                  state: str | None = None, targets: Sequence[int] | None = None,
-                 decode: Any = None) -> None: ...
+                 decode: Any = None, node_ranks: int | None = None, node_group: str = "",
+                 node_memory: int | None = None) -> None: ...
     @property
     def epoch(self) -> int: ...
     @property

@@ -12,8 +12,8 @@ using spk::invalid_argument;
 using spk::need;
 using spk::Status;
 
-static_assert(sizeof(spk_loader_options) == 144);
-static_assert(sizeof(spk_loader_info) == 136);
+static_assert(sizeof(spk_loader_options) == 168);
+static_assert(sizeof(spk_loader_info) == 152);
 static_assert(sizeof(spk_span) == 16);
 static_assert(static_cast<int>(spk::OrderKind::kShuffled) == SPK_ORDER_SHUFFLED);
 static_assert(static_cast<int>(spk::OrderKind::kSequential) == SPK_ORDER_SEQUENTIAL);
@@ -75,6 +75,9 @@ spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from) {
   if (from.targets != nullptr) {
     options.targets.assign(from.targets, from.targets + from.target_count);
   }
+  options.node_ranks = from.node_ranks;
+  options.node_memory_bytes = from.node_memory_bytes;
+  if (from.node_group != nullptr) options.node_group = from.node_group;
   return options;
 }
 
@@ -214,6 +217,8 @@ int32_t spk_loader_get_info(const spk_loader* loader, spk_loader_info* out,
     info.memory_peak_bytes = stats.ring_peak_bytes;
     info.engine = static_cast<uint32_t>(from.reading().engine);
     info.direct = from.reading().direct ? 1 : 0;
+    info.shared_reads = stats.shared_reads;
+    info.shared_hits = stats.shared_hits;
     return spk::copy_out(info, out, sizeof(spk_loader_info));
   });
 }
@@ -222,8 +227,13 @@ const char* spk_loader_reading(const spk_loader* loader) noexcept {
   return loader != nullptr ? loader->loader->reading().why.c_str() : "";
 }
 
-const char* spk_loader_warning(const spk_loader* loader) noexcept {
-  return loader != nullptr ? loader->loader->warning().c_str() : "";
+const char* spk_loader_warning(spk_loader* loader) noexcept {
+  const char* text = "";
+  (void)guard(nullptr, [&]() -> Status {
+    if (loader != nullptr) text = loader->loader->warning().c_str();
+    return {};
+  });
+  return text;
 }
 
 void spk_loader_close(spk_loader* loader) noexcept { delete loader; }

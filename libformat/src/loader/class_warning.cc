@@ -10,7 +10,11 @@ namespace spk {
 
 namespace {
 
-constexpr uint64_t kUnits = 64;           // that are looked at, evenly spaced
+// What is looked at: evenly spaced groups of units that lie close to each other, so that few
+// shards' parts of the index need be loaded.
+constexpr uint64_t kGroups = 8;
+constexpr uint64_t kUnitsOfGroup = 8;
+constexpr uint64_t kMostStride = 4;       // from one unit of a group to the next
 constexpr uint64_t kSamplesOfUnit = 128;  // the first ones
 constexpr double kWorthTelling = 1.1;
 constexpr double kTooMuch = 2;
@@ -30,11 +34,16 @@ std::string class_warning(const Pack& pack, std::span<const uint64_t> first_samp
     return {};
   }
   const uint64_t units = first_samples.size() - 1;
-  const uint64_t picked = std::min(units, kUnits);
+  const uint64_t groups = std::min(units, kGroups);
   std::vector<int64_t> labels;
   std::vector<uint64_t> counts;
-  for (uint64_t i = 0; i < picked; ++i) {
-    const uint64_t unit = i * units / picked;
+  for (uint64_t i = 0; i < groups * kUnitsOfGroup; ++i) {
+    const uint64_t group = i / kUnitsOfGroup;
+    const uint64_t first = group * units / groups;
+    const uint64_t next = (group + 1) * units / groups;
+    const uint64_t stride = std::clamp<uint64_t>((next - first) / kUnitsOfGroup, 1, kMostStride);
+    const uint64_t unit = first + i % kUnitsOfGroup * stride;
+    if (unit >= next) continue;
     const uint64_t begin = first_samples[unit];
     counts.push_back(std::min(first_samples[unit + 1] - begin, kSamplesOfUnit));
     const size_t at = labels.size();

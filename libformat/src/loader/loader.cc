@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/hash.h"
 #include "base/text.h"
+#include "io/cache_memory.h"
 #include "loader/class_warning.h"
 
 namespace spk {
@@ -19,6 +21,7 @@ constexpr uint32_t kNetworkThreads = 16;
 constexpr uint32_t kUringReadsAtOnce = 16;
 // Planned beyond what is needed in one call of next(), so that no call takes long.
 constexpr uint64_t kSamplesAheadACall = 8192;
+constexpr uint64_t kMostNodeLoaders = 1024;
 
 OrderSettings resolve_order(const LoaderOptions& options) {
   OrderSettings order = default_order(options.order, options.world);
@@ -91,8 +94,6 @@ Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
   SPK_TRY(loader->find_units());
   SPK_TRY(loader->choose_fields());
   SPK_TRY(loader->choose_engine());
-  loader->warning_ = class_warning(loader->pack(), loader->first_samples_, loader->state_.order,
-                                   loader->rules_.step_samples());
   SPK_TRY(loader->begin(loader->state_.consumed));
   SPK_TRY(loader->size_ring());
   return loader;
@@ -141,6 +142,12 @@ Status Loader::choose_fields() {
         fields[i].kind == FieldKind::kBlob ? context_->blob_fields : context_->numeric_fields;
     chosen.push_back(static_cast<uint16_t>(i));
   }
+  if (options_.check_checksums) {
+    Xxh3Stream chosen_fields;
+    for (const uint16_t field : context_->blob_fields) chosen_fields.update_u64(field);
+    // Never 0, which is nothing.
+    context_->check_key = chosen_fields.digest_64() | 1;
+  }
   return {};
 }
 
@@ -149,11 +156,17 @@ Status Loader::choose_engine() {
   wish.engine = options_.engine;
   wish.direct = options_.direct;
   wish.epoch_bytes = chunk_bytes_;
-  wish.reads_each_once =
-      state_.order.kind == OrderKind::kShuffled && rules_.own_lanes() && options_.workers == 1;
+  const std::string unshared = why_not_shared();
+  wish.reads_each_once = state_.order.kind == OrderKind::kShuffled &&
+                         (unshared.empty() || (rules_.own_lanes() && options_.workers == 1));
   wish.cache_bytes = options_.cache_bytes;
   SPK_ASSIGN(reading_, choose_reading(pack(), wish));
   const bool maps = reading_.engine == EngineChoice::kMmap;
+  shares_ = unshared.empty() && !maps;
+  if (options_.node_ranks != 0) {
+    reading_.why += shares_ ? "; chunks are shared on the node"
+                            : str_cat("; not shared: ", maps ? "files are mapped" : unshared);
+  }
   const ShardAccess access = maps              ? ShardAccess::kMapping
                              : reading_.direct ? ShardAccess::kDirect
                                                : ShardAccess::kDescriptor;
@@ -226,11 +239,46 @@ Status Loader::check_process() {
   const pid_t here = ::getpid();
   if (process_ == 0) {
     process_ = here;
+    if (shares_) join_node();
     pool_ = std::make_unique<UnitPool>(*engine_, threads_, reads_at_once_);
   }
   if (process_ == here) return {};
   return invalid_argument("this loader began to read before fork(), in the parent")
       .with_hint("make a new loader in the child, from state() where it should go on");
+}
+
+// Empty where several loaders of the node want the same chunks.
+std::string Loader::why_not_shared() const {
+  if (options_.node_ranks == 0) return "as asked";
+  if (options_.node_ranks * options_.workers == 1) return "there is one loader";
+  if (state_.order.kind != OrderKind::kShuffled) return "each sample is read by who is given it";
+  if (rules_.own_lanes() && options_.workers == 1) return "each rank has lanes of its own";
+  return {};
+}
+
+// Not before this process reads: it may be a child of the one that opened the loader.
+void Loader::join_node() {
+  SharedChunksOptions options;
+  SegmentOptions& segment = options.segment;
+  segment.content_id = pack().content_id();
+  segment.name = shared_segment_name(segment.content_id, options_.node_group);
+  segment.chunk_count = pack().chunk_count();
+  segment.slot_bytes = round_up(
+      std::min<uint64_t>(largest_unit_bytes_, pack().identity().chunk_bytes()), page_bytes());
+  segment.members = static_cast<uint32_t>(
+      std::min<uint64_t>(options_.node_ranks * options_.workers, kMostNodeLoaders));
+  segment.limit_bytes =
+      options_.node_memory_bytes != 0
+          ? options_.node_memory_bytes
+          : std::min(segment.members * context_->ring->limit_bytes(), cache_memory_bytes() / 2);
+  auto joined = SharedChunks::join(options);
+  if (joined.ok()) {
+    context_->shared = std::move(*joined);
+  } else {
+    // Each reads by itself.
+    reading_.why = str_cat(reading_.why.substr(0, reading_.why.find(';')),
+                           "; not shared: ", joined.status().to_string());
+  }
 }
 
 Status Loader::start_epoch(uint64_t epoch) {
@@ -330,10 +378,19 @@ Result<std::shared_ptr<const Batch>> Loader::next() {
   return batch;
 }
 
+const std::string& Loader::warning() const {
+  if (!warning_) {
+    warning_ = class_warning(pack(), first_samples_, state_.order, rules_.step_samples());
+  }
+  return *warning_;
+}
+
 LoaderStats Loader::stats() const {
   LoaderStats stats = stats_;
   stats.reads = context_->reads;
   stats.read_bytes = context_->read_bytes;
+  stats.shared_reads = context_->shared_reads;
+  stats.shared_hits = context_->shared_hits;
   stats.ring_limit_bytes = context_->ring->limit_bytes();
   stats.ring_peak_bytes = context_->ring->peak_bytes();
   return stats;

@@ -10,6 +10,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,12 @@ struct LoaderOptions {
   bool skip_damaged = false;
   // Target of each chunk; empty: none is known.
   std::vector<uint32_t> targets;
+  // Ranks of this node, each with `workers` loaders, that read chunks which several of them want
+  // into shared memory, once. 0: nothing is shared. Where each rank has lanes of its own and one
+  // worker, where samples are read singly, and where files are mapped, there is nothing to share.
+  uint32_t node_ranks = 0;
+  std::string node_group;          // tells apart runs of one user on one node, by any text
+  uint64_t node_memory_bytes = 0;  // limit of the shared memory; 0: that of all their buffers
 };
 
 struct LoaderStats {
@@ -62,6 +69,8 @@ struct LoaderStats {
   uint64_t wait_ns = 0;  // in next(), for reads
   uint64_t ring_limit_bytes = 0;
   uint64_t ring_peak_bytes = 0;
+  uint64_t shared_reads = 0;  // chunks read into memory that the node's loaders share
+  uint64_t shared_hits = 0;   // chunks that were there
 };
 
 class Loader {
@@ -95,8 +104,9 @@ class Loader {
   const Pack& pack() const noexcept { return *context_->pack; }
   const UnitContext& context() const noexcept { return *context_; }
   // For people: storage that is sorted by class, which this order does not mix well enough
-  // (loader/class_warning.h). Empty where there is nothing to warn about.
-  const std::string& warning() const noexcept { return warning_; }
+  // (loader/class_warning.h). Empty where there is nothing to warn about. Found out at the first
+  // call, which may load some of the index: about 10 ms where it is large.
+  const std::string& warning() const;
   // How files are read, and why.
   const Reading& reading() const noexcept { return reading_; }
   LoaderStats stats() const;
@@ -112,6 +122,8 @@ class Loader {
   Status size_ring();
   Status begin(uint64_t consumed);
   Status check_process();
+  std::string why_not_shared() const;
+  void join_node();
   Status plan_ahead();
   Status explain_no_room() const;
   Status wait_for(const PlannedStep& step);
@@ -124,8 +136,9 @@ class Loader {
   uint64_t largest_unit_bytes_ = 0;
   uint64_t chunk_bytes_ = 0;  // of all chunks
   std::shared_ptr<UnitContext> context_;
-  std::string warning_;
+  mutable std::optional<std::string> warning_;  // none: not looked for yet
   Reading reading_;
+  bool shares_ = false;  // chunks with other loaders of the node
   std::unique_ptr<ReadEngine> engine_;
   uint32_t threads_ = 0;
   uint32_t reads_at_once_ = 1;

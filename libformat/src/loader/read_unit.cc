@@ -46,6 +46,9 @@ Result<std::shared_ptr<ReadUnit>> ReadUnit::gathered(std::shared_ptr<const UnitC
                                                      uint64_t chunk) {
   std::shared_ptr<ReadUnit> unit(new ReadUnit(std::move(context)));
   unit->chunk_number_ = chunk;
+  if (chunk != kNoChunk) {
+    SPK_ASSIGN(unit->chunk_, unit->context_->pack->chunk(chunk));
+  }
   uint64_t begin = UINT64_MAX;
   uint64_t end = 0;
   for (const uint64_t sample : samples) {
@@ -88,6 +91,7 @@ void ReadUnit::fail_sample(uint64_t row, Status status) {
 }
 
 bool ReadUnit::begin_load() {
+  shared_ = {};
   memory_ = {};
   bytes_ = {};
   try {
@@ -98,20 +102,26 @@ bool ReadUnit::begin_load() {
   return status_.ok() && !memory_.empty();
 }
 
-ReadOp ReadUnit::read_op() const noexcept { return {pin_->file.fd(), extent_.offset, memory_, {}}; }
+ReadOp ReadUnit::read_op() const noexcept { return {pin_->file.fd(), read_offset_, memory_, {}}; }
 
 void ReadUnit::finish_load(Status read) {
   try {
+    if (status_.ok() && waits_for_other()) status_ = wait_and_take(read);
     if (status_.ok()) status_ = after_read(std::move(read));
     status_ = place_and_check(std::move(status_));
   } catch (const std::bad_alloc&) {
     status_ = Status(Code::kNoMemory, "out of memory");
   }
+  publish();
 }
 
-// Pins the shard; finds the bytes where it is mapped, memory for them where it is not.
+// Pins the shard; finds the bytes where it is mapped or shared, memory for them where it is not.
 Status ReadUnit::take_bytes() {
   if (extent_.bytes == 0) return {};
+  if (shares()) {
+    take_shared(context_->shared->ask(chunk_number_));
+    if (waits_for_other() || !bytes_.empty()) return {};
+  }
   SPK_TRY(context_->files->pin(shard_, pin_));
   if (pin_->is_mapped()) {
     const ByteSpan file = pin_->mapping.bytes();
@@ -122,6 +132,16 @@ Status ReadUnit::take_bytes() {
     bytes_ = file.subspan(extent_.offset, extent_.bytes);
     return {};
   }
+  return take_memory();
+}
+
+Status ReadUnit::take_memory() {
+  if (shared_.state() == SharedChunk::State::kMine) {  // all of the chunk, for everybody
+    read_offset_ = chunk_.offset;
+    memory_ = shared_.bytes().first(chunk_.read_bytes);
+    return {};
+  }
+  read_offset_ = extent_.offset;
   SPK_ASSIGN(const MutableByteSpan memory, share_.buffer());
   memory_ = memory.first(extent_.bytes);
   return {};
@@ -147,12 +167,12 @@ Status ReadUnit::after_read(Status read) {
   if (pin_->file_is_direct && read.os_errno() == EINVAL) {
     // Some file systems take the flag when a file is opened and refuse the reads.
     (void)pin_->file.set_direct(false);
-    read = pin_->read(extent_.offset, memory_);
+    read = pin_->read(read_offset_, memory_);
   }
   pin_ = {};
   if (!read.ok()) return std::move(read).at_path(context_->files->path(shard_)).at_shard(shard_);
-  context_->read_bytes += extent_.bytes;
-  bytes_ = memory_;
+  context_->read_bytes += memory_.size();
+  bytes_ = ByteSpan(memory_).subspan(extent_.offset - read_offset_, extent_.bytes);
   return {};
 }
 
@@ -167,7 +187,7 @@ Status ReadUnit::place_and_check(Status read) {
     if (!is_samples_own(read.code())) return read;
     return read_one_by_one();
   }
-  if (!context_->check) return {};
+  if (!context_->check || is_checked_already()) return {};
   for (uint64_t row = 0; row < row_count_; ++row) {
     Status checked = check_sample(row);
     if (!checked.ok()) fail_sample(row, std::move(checked));

@@ -21,6 +21,7 @@
 #include "io/read_engine.h"
 #include "layout/geometry.h"
 #include "loader/ring.h"
+#include "loader/shared_chunks.h"
 
 namespace spk {
 
@@ -33,6 +34,10 @@ struct UnitContext {
   std::vector<uint16_t> numeric_fields;  // likewise
   bool direct = false;
   bool check = true;
+  // Chunks that other loaders of the node want, too; null where they are not shared.
+  std::shared_ptr<SharedChunks> shared;
+  // Tells apart what loaders compare with checksums: fields. 0: nothing.
+  uint64_t check_key = 0;
   // What a unit takes in the ring at least: where most are whole chunks, parts of chunks take as
   // much, so that every buffer fits every unit and none is made anew.
   uint64_t slot_bytes = 0;
@@ -42,6 +47,8 @@ struct UnitContext {
   mutable std::atomic<uint64_t> live_batches{0};
   mutable std::atomic<uint64_t> reads{0};  // of files; what is mapped is not read
   mutable std::atomic<uint64_t> read_bytes{0};
+  mutable std::atomic<uint64_t> shared_reads{0};  // chunks read into shared memory
+  mutable std::atomic<uint64_t> shared_hits{0};   // chunks that were there
 };
 
 // Where in the step planned last a unit stands. For the planner alone.
@@ -86,6 +93,9 @@ class ReadUnit {
   // First half of loading: true where read_op() must be read before finish_load() is called with
   // how that went; false where there is nothing to read, and finish_load() takes an ok status.
   bool begin_load();
+  // After begin_load(): whether finish_load() waits for another loader that reads the chunk. What
+  // the calling thread has begun to load must be finished before, as others may wait for that.
+  bool waits_for_other() const noexcept { return shared_.state() == SharedChunk::State::kBusy; }
   ReadOp read_op() const noexcept;
   // Parses, and compares checksums. An error of the file system or of memory is the unit's
   // (status()); damage is the samples' that it touches.
@@ -109,6 +119,12 @@ class ReadUnit {
   explicit ReadUnit(std::shared_ptr<const UnitContext> context) : context_(std::move(context)) {}
 
   Status take_bytes();
+  Status take_memory();
+  bool shares() const noexcept;
+  void take_shared(SharedChunk found);
+  Status wait_and_take(Status& read);
+  bool is_checked_already() const noexcept;
+  void publish() noexcept;
   void populate() const noexcept;
   Status after_read(Status read);
   Status place_and_check(Status read);
@@ -127,7 +143,7 @@ class ReadUnit {
   Extent extent_;  // in the shard's file
   bool is_whole_ = false;
   uint64_t chunk_number_ = kNoChunk;  // where it is one, or part of one
-  ChunkLocation chunk_;               // where it is whole
+  ChunkLocation chunk_;               // where it is whole, or shared
   uint64_t first_sample_ = 0;
   uint64_t row_count_ = 0;
   std::vector<uint64_t> samples_;  // empty where they are consecutive
@@ -136,8 +152,10 @@ class ReadUnit {
   std::atomic<bool> loaded_{false};
 
   RingShare share_;
+  SharedChunk shared_;
   ShardFiles::Pin pin_;
-  MutableByteSpan memory_;                     // that is read into; empty where mapped
+  MutableByteSpan memory_;                     // that is read into; empty where none is
+  uint64_t read_offset_ = 0;                   // of memory_ in the shard's file
   ByteSpan bytes_;                             // of extent_
   std::vector<std::vector<uint8_t>> rescued_;  // of samples that were read one by one
   std::vector<ByteSpan> blobs_;

@@ -86,12 +86,18 @@ void UnitPool::load_units(std::span<const std::shared_ptr<ReadUnit>> units) {
     op_of[i] = ops.size();
     if (units[i]->begin_load()) ops.push_back(units[i]->read_op());
   }
-  (void)engine_.read(ops);  // each has its own status
+  (void)engine_.read(ops);         // each has its own status
+  std::vector<ReadUnit*> waiting;  // for other loaders, which may wait for the rest of these
   for (size_t i = 0; i < units.size(); ++i) {
+    if (units[i]->waits_for_other()) {
+      waiting.push_back(units[i].get());
+      continue;
+    }
     const bool was_read =
         op_of[i] < ops.size() && (i + 1 == units.size() || op_of[i + 1] > op_of[i]);
     units[i]->finish_load(was_read ? std::move(ops[op_of[i]].status) : Status());
   }
+  for (ReadUnit* const unit : waiting) unit->finish_load({});
 }
 
 void UnitPool::work() {

@@ -61,9 +61,14 @@ def class_warning(pack, kind, mixed, step_samples):
         return ""
     firsts = numpy.append(pack.chunk_samples(), numpy.uint64(pack.index.sample_count)).tolist()
     units = len(firsts) - 1
-    picked = min(units, 64)
+    groups = min(units, 8)
     every, pairs_in_units, same_in_units = [], 0, 0
-    for unit in (i * units // picked for i in range(picked)):
+    picked = []
+    for group in range(groups):
+        first, after = group * units // groups, (group + 1) * units // groups
+        stride = min(max((after - first) // 8, 1), 4)
+        picked += range(first, min(first + 8 * stride, after), stride)
+    for unit in picked:
         begin, end = firsts[unit], min(firsts[unit + 1], firsts[unit] + 128)
         try:
             labels = pack.ints(fields[0], begin, end, 1)
@@ -120,8 +125,6 @@ class Loader:
         self._counts = dict.fromkeys(("steps", "samples", "payload_bytes", "repeated", "skipped",
                                       "reads", "read_bytes", "wait_ns"), 0)
         self._begin(epoch, consumed)
-        self._warning = class_warning(pack, self._kind, self._lanes * self._window,
-                                      self._step_samples)
 
     def _begin(self, epoch, consumed):
         firsts = numpy.append(self._pack.chunk_samples(), numpy.uint64(self._samples))
@@ -188,8 +191,12 @@ class Loader:
         return {"order": _KINDS.index(self._kind), "lanes": self._order.lanes,
                 "window": self._order.window, "seed": self._seed, "epoch": self._epoch,
                 "consumed": self._consumed, "step_count": self._steps,
-                "memory_limit_bytes": 0, "memory_peak_bytes": 0, "engine": 1, "direct": 0,
-                "reading": "through the page cache: by Python", "warning": self._warning, **self._counts}
+                "shared_reads": 0, "shared_hits": 0, "memory_limit_bytes": 0, "memory_peak_bytes": 0, "engine": 1, "direct": 0,
+                "reading": "through the page cache: by Python", **self._counts}
+
+    def warning(self):
+        return class_warning(self._pack, self._kind, self._lanes * self._window,
+                             self._step_samples)
 
     def close(self):
         self._next = self._steps

@@ -30,7 +30,8 @@ class StreamingDataset(torch.utils.data.IterableDataset):
     shard: False gives every rank all samples, as for a framework that divides them itself.
     rank, world: as found by find_rank(), when first needed. Other options are those of
     stripepack.Loader: seed, order, lanes, window, tail, memory, engine, direct, threads, check,
-    skip_damaged, targets.
+    skip_damaged, targets, node_ranks, node_group, node_memory. With node_ranks the workers read each
+    chunk once for all of them (docs/PYTHON.md, "Sharing on a node").
 
     Workers: worker k of n gives batches k, k + n, ...; since each then reads most chunks, one worker
     whose transform is light, or none, reads least. Iterating again gives the same epoch again.
