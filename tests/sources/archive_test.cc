@@ -224,6 +224,15 @@ TEST_F(ArchiveTest, ShardsInAFolder) {
   EXPECT_EQ(list("s/{train-00001,val-00000}-of-*").listing.splits, (Names{"train", "val"}));
 }
 
+TEST_F(ArchiveTest, AnArchiveAmongPicturesIsNotWhatAFolderIsAbout) {
+  write("p/1.jpg", "picture");
+  write("p/all.tar", member("c/1.jpg", "a") + kEnd);
+  EXPECT_EQ(list("p").listing.source_kind, "folder");
+  write("q/cat/1.jpg", "picture");
+  write("q/all.tar", member("c/1.jpg", "a") + kEnd);
+  EXPECT_EQ(list("q").listing.classes, (Names{"cat"}));
+}
+
 TEST_F(ArchiveTest, ManyMembersAreSortedInLittleMemory) {
   std::string bytes;
   for (int i = 0; i < 20000; ++i) bytes += member(str_cat(i, ".jpg"), "j");

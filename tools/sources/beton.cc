@@ -362,8 +362,7 @@ class BetonSource : public Source {
 
 SourceKind beton_kind() {
   const auto recognises = [](const SourceLook& look) -> Result<bool> {
-    if (look.is_folder && look.has_folders) return false;
-    return holds_container(look.files, false, is_beton);
+    return holds_container(look, false, is_beton);
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {

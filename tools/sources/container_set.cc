@@ -8,29 +8,34 @@
 #include "base/text.h"
 #include "base/varint.h"
 #include "sources/file_sample.h"
+#include "sources/names.h"
 
 namespace spk {
 
 namespace {
 
 constexpr size_t kHeadBytes = 4096;
-constexpr size_t kFilesLookedAt = 64;
+// zstd gives nothing before it has a whole block, which has 128 KiB at most.
+constexpr size_t kPackedHeadBytes = size_t{160} << 10;
+constexpr size_t kFilesLookedAt = 16;
 
-Result<std::vector<uint8_t>> read_head(const File& file) {
-  std::vector<uint8_t> head(kHeadBytes);
+Result<std::vector<uint8_t>> read_head(const File& file, size_t bytes = kHeadBytes) {
+  std::vector<uint8_t> head(bytes);
   SPK_ASSIGN(const uint64_t got, file.read_some(0, head));
   head.resize(got);
   return head;
 }
 
 // How a file is packed whose plain form IS_PLAIN knows; false in *known where it is no such file.
-Packing look_at_head(ByteSpan head, bool zlib_too, bool (*is_plain)(ByteSpan), bool* known) {
+// HEAD: its first bytes.
+Result<Packing> look_at_head(const File& file, ByteSpan head, bool zlib_too,
+                             bool (*is_plain)(ByteSpan), bool* known) {
   *known = is_plain(head);
   if (*known) return Packing::kNone;
   const Packing packing = packing_of(head, zlib_too);
   if (packing == Packing::kNone) return packing;
-  const std::vector<uint8_t> unpacked = unpack_head(head, packing, kHeadBytes);
-  *known = is_plain(unpacked);
+  SPK_ASSIGN(const std::vector<uint8_t> packed, read_head(file, kPackedHeadBytes));
+  *known = is_plain(unpack_head(packed, packing, kHeadBytes));
   return packing;
 }
 
@@ -72,7 +77,7 @@ Result<std::unique_ptr<ContainerSet>> ContainerSet::open(std::vector<std::string
     SPK_ASSIGN(const File file, File::open_read(path));
     SPK_ASSIGN(const std::vector<uint8_t> head, read_head(file));
     bool known = false;
-    const Packing packing = look_at_head(head, zlib_too, is_plain, &known);
+    SPK_ASSIGN(const Packing packing, look_at_head(file, head, zlib_too, is_plain, &known));
     SPK_TRY(set->add(std::move(path), packing, file));
   }
   set->settle(std::move(spool));
@@ -161,7 +166,7 @@ Result<FoundContainers> find_containers(const std::vector<std::string>& files, b
     SPK_ASSIGN(const File file, File::open_read(path));
     SPK_ASSIGN(const std::vector<uint8_t> head, read_head(file));
     bool known = false;
-    const Packing packing = look_at_head(head, zlib_too, is_plain, &known);
+    SPK_ASSIGN(const Packing packing, look_at_head(file, head, zlib_too, is_plain, &known));
     // What this build cannot unpack is told when it is opened.
     if (!known && packing != Packing::kNone && !check_can_unpack(packing).ok()) known = true;
     if (known || (head.empty() && empty_too)) {
@@ -186,11 +191,21 @@ Result<bool> holds_container(const std::vector<std::string>& files, bool zlib_to
     SPK_ASSIGN(const std::vector<uint8_t> head, read_head(*file));
     if (head.empty()) continue;
     bool known = false;
-    (void)look_at_head(head, zlib_too, is_plain, &known);
+    SPK_TRY(look_at_head(*file, head, zlib_too, is_plain, &known).status());
     if (known) return true;
     if (++looked_at == kFilesLookedAt) break;
   }
   return false;
+}
+
+Result<bool> holds_container(const SourceLook& look, bool zlib_too,
+                             bool (*is_plain)(ByteSpan head)) {
+  const auto is_picture = [](const std::string& path) { return is_picture_name(path); };
+  if (look.is_folder &&
+      (look.has_folders || std::any_of(look.files.begin(), look.files.end(), is_picture))) {
+    return false;
+  }
+  return holds_container(look.files, zlib_too, is_plain);
 }
 
 }  // namespace spk

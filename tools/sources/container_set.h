@@ -9,6 +9,7 @@
 
 #include "sources/forward_reader.h"
 #include "sources/pieces.h"
+#include "sources/source_kind.h"
 
 namespace spk {
 
@@ -76,6 +77,10 @@ Result<FoundContainers> find_containers(const std::vector<std::string>& files, b
                                         bool (*is_plain)(ByteSpan head), const char* what);
 // Whether one of the first files is such a container.
 Result<bool> holds_container(const std::vector<std::string>& files, bool zlib_too,
+                             bool (*is_plain)(ByteSpan head));
+// The same of LOOK's files; never so of folders that hold folders, or pictures: an archive among
+// them is not what they are about.
+Result<bool> holds_container(const SourceLook& look, bool zlib_too,
                              bool (*is_plain)(ByteSpan head));
 
 }  // namespace spk

@@ -343,10 +343,10 @@ Status MdsListing::list_shard(const MdsShard& shard, uint32_t file, uint32_t spl
     SPK_TRY(take(*reader, places, file, &entry));
     SPK_TRY(sink(std::move(entry)));
   }
-  if (shard.raw_bytes != 0) {
-    SPK_ASSIGN(const ByteSpan last, reader->at(shard.raw_bytes - 1, 2));
-    if (last.size() != 1)
-      return bad("the shard has not the bytes that the index says", shard.raw_bytes, file);
+  SPK_ASSIGN(const ByteSpan behind, reader->at(shard.raw_bytes, 1));
+  SPK_ASSIGN(const uint64_t end, reader->end());
+  if (!behind.empty() || end != shard.raw_bytes) {
+    return bad("the shard has not the bytes that the index says", shard.raw_bytes, file);
   }
   return reader->finish();
 }

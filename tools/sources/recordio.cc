@@ -1,6 +1,7 @@
 // MXNet RecordIO files of pictures (im2rec): .rec, with or without .idx.
 #include <charconv>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -79,6 +80,44 @@ class RecordIndex {
   std::string wrong_;
 };
 
+// The list beside a file, "ID TAB LABELS TAB NAME" lines in the order of the records: names as
+// keys, where --features asks for them.
+class RecordList {
+ public:
+  static Result<RecordList> of(const std::string& rec_path) {
+    RecordList list;
+    list.path_ = rec_path.substr(0, rec_path.rfind('.')) + ".lst";
+    SPK_ASSIGN(File file, File::open_read(list.path_));
+    list.reader_ = read_plain(std::move(file), kDataWindowBytes);
+    return list;
+  }
+
+  // Of the next record, which has this id.
+  Result<std::string> next(uint64_t id) {
+    SPK_ASSIGN(const ByteSpan bytes, reader_->at(at_, kMostLineBytes));
+    const std::string_view text = as_text(bytes);
+    const std::string_view line = text.substr(0, text.find('\n'));
+    const size_t first = line.find('\t');
+    const size_t last = line.rfind('\t');
+    ++lines_;
+    if (first == line.npos || line.size() == kMostLineBytes ||
+        line.substr(0, first) != str_cat(id)) {
+      return damaged(str_cat("line ", lines_, " is not that of record ", id))
+          .at_path(escape_bytes(path_))
+          .at_offset(at_);
+    }
+    at_ += line.size() + 1;
+    return std::string(line.substr(last + 1));
+  }
+
+ private:
+  static constexpr size_t kMostLineBytes = 65536;
+  std::string path_;
+  std::unique_ptr<ForwardReader> reader_;
+  uint64_t at_ = 0;
+  uint64_t lines_ = 0;
+};
+
 class RecordIoSource : public Source {
  public:
   RecordIoSource(std::unique_ptr<ContainerSet> files, uint64_t others)
@@ -121,6 +160,12 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
   listing.source_kind = "recordio";
   listing.ordered = true;
   if (options.salvage) listing.decisions.emplace_back("salvage", "yes");
+  const bool listed_keys = options.features == "key=lst";
+  if (!listed_keys && !options.features.empty()) {
+    return invalid_argument("--features: of RecordIO there is only key=lst")
+        .at_path(escape_bytes(options.source));
+  }
+  if (listed_keys) listing.decisions.emplace_back("features", options.features);
   if (others_ != 0) listing.ignored["not a RecordIO file"] = others_;
   std::vector<std::string> paths;
   for (uint32_t file = 0; file < files_->count(); ++file) paths.push_back(files_->path(file));
@@ -132,6 +177,10 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
     SPK_ASSIGN(const auto reader, files_->read(file, kHeaderWindowBytes, options.salvage));
     RecordIoReader records(reader.get(), file);
     RecordIndex index = RecordIndex::of(files_->path(file));
+    std::optional<RecordList> names;
+    if (listed_keys) {
+      SPK_ASSIGN(names, RecordList::of(files_->path(file)));
+    }
     for (;;) {
       RecordIoRecord record;
       const Result<bool> more = records.next(&record);
@@ -144,6 +193,9 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
       if (!*more) break;
       index.compare(record.offset);
       SampleEntry entry = entry_of(record, file, options, &labels);
+      if (names && record.has_header) {
+        SPK_ASSIGN(entry.key, names->next(record.id));
+      }
       entry.split = splits.of_file[file];
       entry.ordinal = ordinal++;
       SPK_TRY(sink(std::move(entry)));
@@ -159,8 +211,7 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
 
 SourceKind recordio_kind() {
   const auto recognises = [](const SourceLook& look) -> Result<bool> {
-    if (look.is_folder && look.has_folders) return false;
-    return holds_container(look.files, false, RecordIoReader::is_recordio);
+    return holds_container(look, false, RecordIoReader::is_recordio);
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {

@@ -200,8 +200,7 @@ Result<Listing> TarSource::list(const PackOptions& options, const Sink& sink) {
 }
 
 Result<bool> recognises_tar(const SourceLook& look) {
-  if (look.is_folder && look.has_folders) return false;
-  return holds_container(look.files, false, TarReader::is_tar);
+  return holds_container(look, false, TarReader::is_tar);
 }
 
 Result<std::unique_ptr<Source>> open_tar(const SourceLook& look, std::shared_ptr<Spool> spool,

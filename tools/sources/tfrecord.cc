@@ -401,8 +401,7 @@ class TfRecordSource : public Source {
 
 SourceKind tfrecord_kind() {
   const auto recognises = [](const SourceLook& look) -> Result<bool> {
-    if (look.is_folder && look.has_folders) return false;
-    return holds_container(look.files, true, TfRecordReader::is_tfrecord);
+    return holds_container(look, true, TfRecordReader::is_tfrecord);
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {

@@ -152,8 +152,7 @@ Result<Listing> ZipSource::list(const PackOptions& options, const Sink& sink) {
 
 SourceKind zip_kind() {
   const auto recognises = [](const SourceLook& look) -> Result<bool> {
-    if (look.is_folder && look.has_folders) return false;
-    return holds_container(look.files, false, ZipReader::is_zip);
+    return holds_container(look, false, ZipReader::is_zip);
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {
