@@ -70,7 +70,6 @@ std::string library_complaint() {
     if (error->desc != nullptr) *static_cast<std::string*>(to) = error->desc;
     return 0;
   };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, take, &text);
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, take, &text);
   return text.empty() ? "no reason given" : escape_bytes(text);
 }
