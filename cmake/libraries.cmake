@@ -31,6 +31,7 @@ spk_find_library(TIFF libtiff-4 "TIFF pictures are refused")
 spk_find_library(ZLIB zlib "what is packed with gzip, zlib or deflate is refused")
 spk_find_library(ZSTD libzstd "what is packed with zstd is refused")
 spk_find_library(HDF5 hdf5 "HDF5 files are refused")
+spk_find_library(LMDB lmdb "no export to LMDB")
 spk_find_library(OPENSSL libcrypto "no --sha256")
 
 # giflib ships no pkg-config file on Debian 12.

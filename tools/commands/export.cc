@@ -9,6 +9,7 @@
 #include "commands/pack_set.h"
 #include "commands/sample_filter.h"
 #include "pipeline/export_place.h"
+#include "pipeline/export_proof.h"
 #include "pipeline/export_run.h"
 #include "pipeline/pack_proof.h"
 #include "ui/signals.h"
@@ -16,6 +17,8 @@
 namespace spk {
 
 namespace {
+
+constexpr uint64_t kFaultsTold = 100;
 
 class ExportCommand : public Command {
  public:
@@ -32,6 +35,7 @@ class ExportCommand : public Command {
 
   Status export_all(Ui& ui, const std::vector<NamedPack>& packs);
   Result<SplitExport> prepare(const NamedPack& named) const;
+  Status prove(Ui& ui, Progress& progress, const SplitExport& one, const std::string& path);
   Status choose_samples(const Pack& pack, ExportJob* job) const;
   std::string request(const std::vector<NamedPack>& packs) const;
   void tell(Ui& ui) const;
@@ -43,12 +47,15 @@ class ExportCommand : public Command {
   ExportOptions options_;
   SampleFilterOptions filter_;
   bool force_ = false;
+  bool verify_ = false;
   bool restart_ = false;
   uint32_t jobs_ = 0;
   ProgressMode progress_ = ProgressMode::kAuto;
   ExportResult totals_;
   std::string aside_;
   bool none_chosen_ = false;
+  uint64_t proven_ = 0;  // samples
+  uint64_t faults_ = 0;
 };
 
 void ExportCommand::add_to(CLI::App& app) {
@@ -74,6 +81,8 @@ void ExportCommand::add_to(CLI::App& app) {
   sub_->add_flag("--source-order", options_.source_order,
                  "In the order of the source; by default as stored, which reads fastest");
   add_filter_options(*sub_, &filter_);
+  sub_->add_flag("--verify", verify_,
+                 "Read the files back and compare each sample before DEST appears");
   sub_->add_flag("--force", force_, "Put aside what is at DEST");
   sub_->add_flag("--restart", restart_, "Throw away what an unfinished export left");
   add_jobs_option(*sub_, &jobs_);
@@ -157,6 +166,7 @@ Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named
   one.job.sink = one.sink.get();
   one.job.jobs = jobs_;
   one.job.cancel = &cancel_flag();
+  if (verify_) SPK_TRY(can_prove_export(one.job));
   SPK_TRY(choose_samples(*named.pack, &one.job));
   return one;
 }
@@ -191,8 +201,39 @@ Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
     totals_.files += result.files;
     totals_.files_kept += result.files_kept;
   }
+  if (verify_) {
+    for (const SplitExport& one : exports) {
+      SPK_ASSIGN(const Directory directory, place.directory_of_split(one.named->split));
+      SPK_TRY(prove(ui, progress, one, directory.path()));
+    }
+  }
   progress.finish();
+  if (faults_ != 0) {
+    return Status(Code::kMismatch, str_cat("what was read back differs from the pack in ",
+                                           count_of(faults_, "place"), "; not published"))
+        .at_path(target_ + ".partial")
+        .with_hint("--restart writes it anew");
+  }
   return place.publish(&aside_);
+}
+
+Status ExportCommand::prove(Ui& ui, Progress& progress, const SplitExport& one,
+                            const std::string& path) {
+  const std::string& split = one.named->split;
+  StageTotals stage;
+  stage.samples = one.job.samples.size();
+  progress.stage(split.empty() ? "reading back" : "reading back " + split, stage);
+  ProofOptions options;
+  options.jobs = jobs_;
+  options.cancel = &cancel_flag();
+  options.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
+  options.fault = [&](const ProofFault& fault) {
+    if (++faults_ > kFaultsTold) return;
+    ui.note(str_cat("'", escape_bytes(with_split(fault.split, fault.key)), "' ", fault.what));
+  };
+  SPK_ASSIGN(const ProofCounts counts, prove_export(one.job, path, split, options));
+  proven_ += counts.samples;
+  return {};
 }
 
 void ExportCommand::tell(Ui& ui) const {
@@ -200,6 +241,7 @@ void ExportCommand::tell(Ui& ui) const {
     JsonWriter json = json_line("export");
     json.member("samples", totals_.samples).member("bytes", totals_.bytes);
     json.member("files", totals_.files).member("files_kept", totals_.files_kept);
+    if (verify_) json.member("verified", proven_);
     json.member_bytes("dest", target_);
     if (!aside_.empty()) json.member_bytes("old", aside_);
     (void)ui.json(json.end_object());
@@ -212,6 +254,7 @@ void ExportCommand::tell(Ui& ui) const {
   if (totals_.files_kept != 0) {
     line += str_cat(" (", format_count(totals_.files_kept), " of an earlier run)");
   }
+  if (verify_) line += str_cat("; read back: ", format_count(proven_), " are as in the pack");
   (void)ui.out(line);
   if (!aside_.empty()) ui.note("what was there before is now " + escape_bytes(aside_));
 }
@@ -228,7 +271,7 @@ int ExportCommand::run(Ui& ui) {
   if (status.code() == Code::kCancelled) {
     return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
   }
-  if (none_chosen_) return ui.fail(status, kExitNo);
+  if (none_chosen_ || faults_ != 0) return ui.fail(status, kExitNo);
   return ui.fail(status, status.code() == Code::kInvalidArgument ? kExitUsage : kExitFailed);
 }
 

@@ -192,10 +192,13 @@ class Exporter {
       ++result_.files_kept;
       return {};
     }
-    SPK_ASSIGN(const std::unique_ptr<FileSink> sink,
-               job_.sink->begin(directory_, {file, file_count_, range_of(file)}));
+    const PositionRange range = range_of(file);
+    SPK_ASSIGN(
+        const std::unique_ptr<FileSink> sink,
+        job_.sink->begin(directory_, {file, file_count_, range.begin,
+                                      std::span(job_.samples).subspan(range.begin, range.size())}));
     FileExport one(job_, batch_bytes_, *sink);
-    SPK_TRY(one.run(range_of(file)));
+    SPK_TRY(one.run(range));
     SPK_ASSIGN(files_[file], sink->finish());
     SPK_TRY(directory_.sync());
     std::string record;

@@ -116,6 +116,7 @@ Status CompareWithSource::prepare(const std::vector<SampleEntry>& entries) {
     matches_[i] = match->second;
     by_key.erase(match);
   }
+  if (options_.subset) return {};
   std::vector<uint64_t> extra;
   for (const auto& [key, sample] : by_key) extra.push_back(sample);
   std::sort(extra.begin(), extra.end());

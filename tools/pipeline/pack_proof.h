@@ -23,6 +23,7 @@ struct ProofOptions {
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(uint64_t samples, uint64_t bytes)> advance;
   std::function<void(const ProofFault&)> fault;  // called by one thread at a time
+  bool subset = false;  // against a source: it need not have all of the pack's samples
 };
 
 struct ProofCounts {

@@ -118,6 +118,14 @@ class FolderSink : public Sink {
         std::make_unique<FolderFiles>(pack_, known_, pixels_, names_, directory));
   }
 
+  Result<ReadBack> read_back() const override {
+    if (pixels_) return Sink::read_back();
+    ReadBack how;
+    how.options.source_kind = "manifest";
+    how.file = kManifest;
+    return how;
+  }
+
   Status finish(const Directory& directory, std::span<const ExportedFile> files) const override {
     const uint32_t labels =
         known_.label == kNoField ? 0 : pack_.schema().fields[known_.label].length;

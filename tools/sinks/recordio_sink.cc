@@ -61,7 +61,10 @@ class RecordFile : public FileSink {
     SPK_TRY(idx_.append(str_cat(sample.place, "\t", rec_.position(), "\n")));
     std::string line = str_cat(sample.place);
     for (const float label : labels) line += "\t" + format_fixed(double{label}, 6);
-    SPK_TRY(lst_.append(str_cat(line, "\t", escape_bytes(sample.stored->key), "\n")));
+    // As it is, but for what would end the cell or the line.
+    const std::string& key = sample.stored->key;
+    const bool plain = key.find_first_of("\t\r\n") == key.npos;
+    SPK_TRY(lst_.append(str_cat(line, "\t", plain ? key : escape_bytes(key), "\n")));
     ++samples_;
     return write_record();
   }
@@ -140,6 +143,13 @@ class RecordSink : public Sink {
     SPK_ASSIGN(OutputFile lst, OutputFile::create(directory, stem + ".lst"));
     return std::unique_ptr<FileSink>(std::make_unique<RecordFile>(pack_, known_, std::move(rec),
                                                                   std::move(idx), std::move(lst)));
+  }
+  Result<ReadBack> read_back() const override {
+    ReadBack how;
+    how.options.source_kind = "recordio";
+    how.options.features = "key=lst";
+    how.has_keys = true;
+    return how;
   }
 
  private:

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "sources/names.h"
+#include "sources/source_features.h"
 
 namespace spk {
 
@@ -97,6 +98,22 @@ Status check_pixels(const PixelShape& shape, uint64_t bytes) {
                              shape.width, " x ", shape.channels, " pixels"));
 }
 
+Result<PixelShape> uniform_shape(const Pack& pack, const KnownFields& known) {
+  PixelShape first;
+  for (uint64_t sample = 0; sample < pack.sample_count(); ++sample) {
+    SPK_ASSIGN(const StoredSample stored, pack.sample(sample));
+    SPK_ASSIGN(const PixelShape shape, pixel_shape(known, stored));
+    SPK_TRY(check_pixels(shape, stored.fields[known.image].bytes));
+    if (sample == 0) first = shape;
+    if (shape != first) {
+      return unsupported(str_cat("the pictures differ in size: ", first.height, " x ", first.width,
+                                 " x ", first.channels, ", and ", shape.height, " x ", shape.width,
+                                 " x ", shape.channels));
+    }
+  }
+  return first;
+}
+
 void to_planes(ByteSpan pixels, uint64_t channels, bool reversed, MutableByteSpan planes) {
   const uint64_t area = pixels.size() / channels;
   for (uint64_t channel = 0; channel < channels; ++channel) {
@@ -146,6 +163,10 @@ std::string name_part(std::string_view field) {
     }
   }
   return text;
+}
+
+bool is_feature_name(std::string_view field) {
+  return field.find_first_of(",=") == field.npos && !is_reserved_field(field);
 }
 
 std::string number_text(FieldKind kind, uint64_t bits) {
@@ -200,7 +221,12 @@ std::string numbers_as_json(const Schema& schema, const StoredSample& sample,
   json.begin_object();
   bool any = false;
   if (key != nullptr) {
-    json.member_bytes("key", *key);
+    // Not escaped twice, where it can be.
+    if (is_valid_utf8(*key)) {
+      json.member("key", *key);
+    } else {
+      json.member_bytes("key", *key);
+    }
     any = true;
   }
   for (const uint16_t number : fields) {

@@ -40,6 +40,8 @@ struct PixelShape {
 Result<PixelShape> pixel_shape(const KnownFields& known, const StoredSample& sample);
 // kUnsupported where BYTES are not so many.
 Status check_pixels(const PixelShape& shape, uint64_t bytes);
+// That of all samples of a pack of pixels; kUnsupported where they differ.
+Result<PixelShape> uniform_shape(const Pack& pack, const KnownFields& known);
 // Height x width x channels to a plane for each channel; REVERSED: the last one first.
 void to_planes(ByteSpan pixels, uint64_t channels, bool reversed, MutableByteSpan planes);
 
@@ -49,6 +51,8 @@ std::string_view suffix_of_content(ByteSpan head);
 std::string_view suffix_of_key(std::string_view key);
 // A field's name as part of a file's name: '/', '%' and control characters become %hh.
 std::string name_part(std::string_view field);
+// Whether --features can name it.
+bool is_feature_name(std::string_view field);
 // The first bytes of a blob.
 Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most);
 // All of it; kUnsupported where it has more than MOST_BYTES.

@@ -13,7 +13,7 @@
 
 #include "container/pack.h"
 #include "io/directory.h"
-#include "layout/geometry.h"
+#include "pipeline/pack_options.h"
 #include "sinks/blob_copy.h"
 
 namespace spk {
@@ -55,8 +55,9 @@ struct ExportedFile {
 // An output file that is to be written.
 struct ExportFile {
   uint64_t number = 0;
-  uint64_t count = 1;    // of all files
-  PositionRange places;  // of its samples, among those exported
+  uint64_t count = 1;  // of all files
+  uint64_t first_place = 0;
+  std::span<const uint64_t> samples;  // their numbers in the pack, in order
 };
 
 // Writes one output file; for one thread.
@@ -67,6 +68,13 @@ class FileSink {
   virtual Status add(const ExportSample& sample) = 0;
   // The file is on disk and has its name.
   virtual Result<ExportedFile> finish() = 0;
+};
+
+// How this program's own source reads what a sink has written.
+struct ReadBack {
+  PackOptions options;    // the kind of the source, and what shapes its samples
+  std::string file;       // what to open of the directory; empty: the directory
+  bool has_keys = false;  // the source gives the pack's own keys; else samples are told by place
 };
 
 class Sink {
@@ -82,6 +90,8 @@ class Sink {
   // attempt left there under the same names is replaced. Thread-safe.
   virtual Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
                                                   const ExportFile& file) const = 0;
+  // kUnsupported where the files cannot be read back.
+  virtual Result<ReadBack> read_back() const;
   // Once all files are there: indexes over them.
   virtual Status finish(const Directory& directory, std::span<const ExportedFile> files) const;
 };
@@ -101,5 +111,10 @@ SinkKind tar_sink_kind();
 SinkKind tfrecord_sink_kind();
 SinkKind recordio_sink_kind();
 SinkKind csv_sink_kind();
+SinkKind lmdb_sink_kind();
+SinkKind hdf5_sink_kind();
+SinkKind mds_sink_kind();
+SinkKind cifar_sink_kind();
+SinkKind idx_sink_kind();
 
 }  // namespace spk

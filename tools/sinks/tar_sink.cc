@@ -13,6 +13,7 @@
 #include "sinks/output_file.h"
 #include "sinks/sample_text.h"
 #include "sinks/sink.h"
+#include "sources/names.h"
 
 namespace spk {
 
@@ -266,6 +267,28 @@ class TarSink : public Sink {
     SPK_ASSIGN(OutputFile index, OutputFile::create(directory, str_cat(stem(file.number), ".idx")));
     return std::unique_ptr<FileSink>(std::make_unique<TarFile>(
         pack_, known_, pixels_, &names_, folders_, std::move(out), std::move(index)));
+  }
+
+  Result<ReadBack> read_back() const override {
+    if (pixels_ || folders_) return Sink::read_back();
+    ReadBack how;
+    how.options.source_kind = "webdataset";
+    how.options.features = "key=json.key";
+    const std::vector<Field>& fields = pack_.schema().fields;
+    if (known_.label != kNoField) {
+      const Field& label = fields[known_.label];
+      const bool single = label.kind == FieldKind::kInt64 && label.length == 1;
+      how.options.features += single ? ",label=cls" : ",label=json.label";
+    }
+    for (size_t field = 0; field < fields.size(); ++field) {
+      const std::string& name = fields[field].name;
+      const bool plain = is_feature_name(name) && name_part(name) == name;
+      if (fields[field].kind == FieldKind::kBlob && field != known_.image && plain) {
+        how.options.features += str_cat(",", name, "=", to_lower(name));
+      }
+    }
+    how.has_keys = true;
+    return how;
   }
 
   Status finish(const Directory& directory, std::span<const ExportedFile> files) const override {

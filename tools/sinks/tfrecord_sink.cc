@@ -5,6 +5,7 @@
 // the protobuf message Example { Features features = 1 }, Features { map<string, Feature> feature =
 // 1 }, Feature { BytesList = 1 | FloatList = 2 | Int64List = 3, each with the values as field 1 }.
 // Features are written in the byte order of their names, so that equal samples give equal bytes.
+#include <algorithm>
 #include <bit>
 #include <map>
 
@@ -216,6 +217,27 @@ class TfRecordSink : public Sink {
     SPK_ASSIGN(OutputFile index, OutputFile::create(directory, name + ".idx"));
     return std::unique_ptr<FileSink>(
         std::make_unique<TfRecordFile>(pack_, known_, pixels_, std::move(out), std::move(index)));
+  }
+  Result<ReadBack> read_back() const override {
+    if (pixels_) return Sink::read_back();
+    ReadBack how;
+    how.options.source_kind = "tfrecord";
+    how.options.features = "image=image/encoded,key=image/filename";
+    if (known_.label != kNoField) how.options.features += ",label=image/class/label";
+    const std::vector<Field>& fields = pack_.schema().fields;
+    for (size_t field = 0; field < fields.size(); ++field) {
+      const bool number =
+          std::find(known_.numbers.begin(), known_.numbers.end(), field) != known_.numbers.end();
+      // 64-bit fractions are not kept.
+      const bool kept = fields[field].kind == FieldKind::kBlob
+                            ? field != known_.image
+                            : number && fields[field].kind != FieldKind::kFloat64;
+      if (kept && is_feature_name(fields[field].name)) {
+        how.options.features += "," + fields[field].name;
+      }
+    }
+    how.has_keys = true;
+    return how;
   }
 
  private:

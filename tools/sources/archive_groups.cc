@@ -64,8 +64,9 @@ Result<std::unique_ptr<ArchiveGroups>> ArchiveGroups::create(const PackOptions& 
   std::unique_ptr<ArchiveGroups> groups(new ArchiveGroups(options, kind, form, std::move(paths),
                                                           std::move(splits), std::move(spill)));
   SPK_ASSIGN(groups->features_, SourceFeatures::parse(options.features));
-  if (!groups->features_.source_of("key").empty()) {
-    return invalid_argument("--features: the key of an archive's sample is its name")
+  const std::string_view key = groups->features_.source_of("key");
+  if (!key.empty() && !key.starts_with(kJsonPrefix)) {
+    return invalid_argument("--features: the key of an archive's sample is its name, or json.NAME")
         .at_path(escape_bytes(options.source));
   }
   for (const SourceFeature& one : groups->features_.all()) {

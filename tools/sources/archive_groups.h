@@ -84,6 +84,7 @@ class ArchiveGroups {
   Status emit_sample(Group& group);
   void set_fields(const Group& group, const Stored* image, SampleEntry* entry) const;
   std::string set_label(const Group& group, SampleEntry* entry);
+  void set_key(const Group& group, SampleEntry* entry) const;
 
   Status choose_classes();
   Status emit_pictures(Group& group);

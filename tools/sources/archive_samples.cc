@@ -171,6 +171,19 @@ std::string ArchiveGroups::set_label(const Group& group, SampleEntry* entry) {
   return label->reject.empty() ? labels_.set_text(label->text, entry) : label->reject;
 }
 
+// Where --features names a text of the json that samples have; those without keep their names.
+void ArchiveGroups::set_key(const Group& group, SampleEntry* entry) const {
+  const std::string_view from = features_.source_of("key");
+  if (from.empty()) return;
+  const std::string_view path = from.substr(kJsonPrefix.size());
+  const auto at = std::find(json_paths_.begin(), json_paths_.end(), path);
+  for (const Stored& member : group.members) {
+    if (member.field != "json") continue;
+    const auto pick = member.pick(static_cast<size_t>(at - json_paths_.begin()));
+    if (pick && pick->is_text && !pick->text.empty()) entry->key = pick->text;
+  }
+}
+
 void ArchiveGroups::set_fields(const Group& group, const Stored* image, SampleEntry* entry) const {
   std::vector<std::optional<Piece>> pieces(listing_.blobs.size());
   pieces[0] = image->piece;
@@ -244,6 +257,7 @@ Status ArchiveGroups::emit_sample(Group& group) {
   }
   if (entry.reject.empty()) entry.reject = set_label(group, &entry);
   if (entry.reject.empty()) set_fields(group, image, &entry);
+  if (entry.reject.empty()) set_key(group, &entry);
   return store(first, entry);
 }
 

@@ -33,6 +33,14 @@ std::string_view class_of_key(std::string_view key) {
   return end == key.npos ? std::string_view() : key.substr(0, end);
 }
 
+// "cat/1.jpg" of "00000042_cat/1.jpg", as Caffe's tools number the names of a list; other keys are
+// their own names.
+std::string_view name_of_key(std::string_view key) {
+  const size_t digits = std::min(key.find_first_not_of("0123456789"), key.size());
+  const bool numbered = digits >= 8 && digits + 1 < key.size() && key[digits] == '_';
+  return numbered ? key.substr(digits + 1) : key;
+}
+
 class Lister {
  public:
   Lister(const PackOptions& options, const File& file, LmdbTree tree, const Source::Sink& sink)
@@ -78,6 +86,7 @@ class Lister {
   std::optional<CaffeDatum> first_datum_;
   bool all_have_slash_ = true;
   bool prefix_labels_ = false;
+  bool named_keys_ = false;
   std::string key_without_class_;
   NameTable classes_;
 
@@ -284,7 +293,7 @@ Status Lister::add(const LmdbEntry& value) {
     return {};
   }
   SampleEntry entry;
-  entry.key = value.key;
+  entry.key = named_keys_ ? std::string(name_of_key(value.key)) : value.key;
   entry.ordinal = entries_++;
   entry.mtime_ns = mtime_ns_;
   SPK_TRY(listing_.form == "datum" ? add_datum(value, &entry) : add_picture(value, &entry));
@@ -314,6 +323,11 @@ Status Lister::finish() {
 Result<Listing> Lister::run() {
   SPK_ASSIGN(const EntryInfo info, file_.info());
   mtime_ns_ = info.mtime_ns;
+  named_keys_ = options_.features == "key=name";
+  if (!named_keys_ && !options_.features.empty()) {
+    return invalid_argument("--features: of LMDB there is only key=name").at_path(file_.path());
+  }
+  if (named_keys_) listing_.decisions.emplace_back("features", options_.features);
   SPK_TRY(choose_database());
   SPK_TRY(survey());
   SPK_TRY(choose_form());

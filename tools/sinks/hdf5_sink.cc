@@ -1,0 +1,361 @@
+// One HDF5 file. Layout "vlen": `images`, each row the bytes of a picture; "flat": all bytes one
+// behind the other in `bytes`, and in `offsets` where each begins and the last ends, which reads
+// much faster. A pack of pixels of one size: `images`, N x height x width x channels. Beside them
+// `labels`, `keys` and `class_names` (also as an attribute of the labels, where they are not many).
+//
+// No times are kept, so that equal samples give equal bytes.
+#include "sinks/sink.h"
+
+#if SPK_HAVE_HDF5
+#include <hdf5.h>
+#endif
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "base/text.h"
+#include "io/atomic_file.h"
+#include "io/file.h"
+#include "sinks/folder_names.h"
+#include "sinks/sample_text.h"
+
+namespace spk {
+
+namespace {
+
+#if SPK_HAVE_HDF5
+
+constexpr uint64_t kMostRowBytes = uint64_t{1} << 30;  // a row is held in memory
+constexpr size_t kMostNamesInAttribute = 2048;         // of 16 bytes each; 64 KiB are the most
+
+// An identifier of the library, closed by its own function.
+class Handle {
+ public:
+  using Close = herr_t (*)(hid_t);
+  Handle() = default;
+  Handle(hid_t id, Close how) : id_(id), close_(how) {}
+  Handle(Handle&& other) noexcept : id_(std::exchange(other.id_, -1)), close_(other.close_) {}
+  Handle& operator=(Handle&& other) noexcept {
+    (void)close();
+    id_ = std::exchange(other.id_, -1);
+    close_ = other.close_;
+    return *this;
+  }
+  ~Handle() { (void)close(); }
+  bool close() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
+  bool ok() const { return id_ >= 0; }
+  hid_t id() const { return id_; }
+
+ private:
+  hid_t id_ = -1;
+  Close close_ = nullptr;
+};
+
+enum class Form { kRows, kFlat, kDense };
+
+class Hdf5Output : public FileSink {
+ public:
+  Hdf5Output(const Pack& pack, const KnownFields& known, Form form, const Directory& directory,
+             std::string name)
+      : pack_(pack),
+        known_(known),
+        form_(form),
+        directory_(directory),
+        name_(std::move(name)),
+        temporary_name_(str_cat(kTemporaryPrefix, unique_token(), ".tmp")) {}
+  ~Hdf5Output() override {
+    if (!file_.ok()) return;
+    images_ = Handle();
+    file_ = Handle();
+    (void)directory_.unlink(temporary_name_);
+  }
+
+  Status open(std::span<const uint64_t> samples, const PixelShape& shape) {
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are ours to tell
+    errno = 0;
+    Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+#if H5_VERSION_GE(1, 10, 7)
+    (void)H5Pset_file_locking(access.id(), false, true);  // many file systems have no locks
+#endif
+    const std::string path = directory_.path_of(temporary_name_);
+    file_ = Handle(H5Fcreate(path.c_str(), H5F_ACC_EXCL, H5P_DEFAULT, access.id()), H5Fclose);
+    if (!file_.ok()) return failed("cannot make the file");
+    const auto count = static_cast<hsize_t>(samples.size());
+    switch (form_) {
+      case Form::kDense:
+        return make("images", H5T_STD_U8LE, {count, shape.height, shape.width, shape.channels},
+                    &images_);
+      case Form::kFlat: {
+        uint64_t bytes = 0;
+        for (const uint64_t sample : samples) {
+          SPK_ASSIGN(const SampleLocation place, pack_.locate(sample, known_.image));
+          bytes += place.bytes;
+        }
+        return make("bytes", H5T_STD_U8LE, {bytes}, &images_);
+      }
+      default: {
+        row_type_ = Handle(H5Tvlen_create(H5T_STD_U8LE), H5Tclose);
+        return make("images", row_type_.id(), {count}, &images_);
+      }
+    }
+  }
+
+  Status add(const ExportSample& sample) override {
+    const ExportBlob& image = sample.blobs[known_.image];
+    if (!image.present) return unsupported("has no picture");
+    SPK_TRY(take_labels(*sample.stored));
+    if (sample.stored->key.find('\0') != std::string::npos) {
+      return unsupported("has a NUL in its key, which ends a text of HDF5");
+    }
+    keys_.push_back(sample.stored->key);
+    offsets_.push_back(end_);
+    switch (form_) {
+      case Form::kFlat:
+        SPK_TRY(image.each_piece([this](ByteSpan p) { return write_flat(p); }));
+        break;
+      case Form::kDense: {
+        SPK_ASSIGN(const std::vector<uint8_t> bytes, collect(image, kMostRowBytes));
+        SPK_TRY(write_pixels(bytes));
+        break;
+      }
+      case Form::kRows: {
+        SPK_ASSIGN(const std::vector<uint8_t> bytes, collect(image, kMostRowBytes));
+        SPK_TRY(write_row(bytes));
+        break;
+      }
+    }
+    return {};
+  }
+
+  Result<ExportedFile> finish() override {
+    errno = 0;
+    offsets_.push_back(end_);
+    if (form_ == Form::kFlat) {
+      SPK_TRY(write_numbers("offsets", H5T_STD_U64LE, H5T_NATIVE_UINT64, {offsets_.size()},
+                            offsets_.data()));
+    }
+    SPK_TRY(write_texts("keys", keys_));
+    if (known_.label != kNoField) SPK_TRY(write_labels());
+    if (!pack_.schema().classes.empty())
+      SPK_TRY(write_texts("class_names", pack_.schema().classes));
+    if (!images_.close() || !file_.close()) return failed("cannot write");
+    SPK_ASSIGN(const File file, File::open_read(directory_, temporary_name_));
+    SPK_TRY(file.sync());
+    SPK_ASSIGN(const EntryInfo info, file.info());
+    SPK_TRY(directory_.rename(temporary_name_, name_));
+    return ExportedFile{keys_.size(), info.size_bytes, {}};
+  }
+
+ private:
+  // The library keeps errno as the system call left it, where one failed.
+  Status failed(const char* what) const {
+    const std::string path = directory_.path_of(name_);
+    if (errno != 0) return io_error(errno, what, path);
+    return internal_error(str_cat(what, ": the HDF5 library failed")).at_path(path);
+  }
+
+  // A dataset in one piece, which is not filled beforehand.
+  Status make(const char* name, hid_t type, const std::vector<hsize_t>& sizes, Handle* into) {
+    const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr),
+                       H5Sclose);
+    const Handle how(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    if (!space.ok() || !how.ok() || H5Pset_obj_track_times(how.id(), false) < 0) {
+      return failed("cannot make a dataset");
+    }
+    *into =
+        Handle(H5Dcreate2(file_.id(), name, type, space.id(), H5P_DEFAULT, how.id(), H5P_DEFAULT),
+               H5Dclose);
+    return into->ok() ? Status() : failed("cannot make a dataset");
+  }
+
+  Status write_slab(const std::vector<hsize_t>& start, const std::vector<hsize_t>& count,
+                    hid_t type, const void* values) {
+    errno = 0;
+    const Handle space(H5Dget_space(images_.id()), H5Sclose);
+    const Handle memory(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
+                        H5Sclose);
+    if (!space.ok() || !memory.ok() ||
+        H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
+                            nullptr) < 0 ||
+        H5Dwrite(images_.id(), type, memory.id(), space.id(), H5P_DEFAULT, values) < 0) {
+      return failed("cannot write");
+    }
+    return {};
+  }
+  Status write_flat(ByteSpan piece) {
+    if (piece.empty()) return {};
+    SPK_TRY(write_slab({end_}, {piece.size()}, H5T_NATIVE_UINT8, piece.data()));
+    end_ += piece.size();
+    return {};
+  }
+  Status write_row(const std::vector<uint8_t>& bytes) {
+    const hvl_t row{bytes.size(), const_cast<uint8_t*>(bytes.data())};
+    return write_slab({keys_.size() - 1}, {1}, row_type_.id(), &row);
+  }
+  Status write_pixels(const std::vector<uint8_t>& bytes) {
+    const Handle space(H5Dget_space(images_.id()), H5Sclose);
+    std::vector<hsize_t> count(4);
+    H5Sget_simple_extent_dims(space.id(), count.data(), nullptr);
+    count[0] = 1;
+    return write_slab({keys_.size() - 1, 0, 0, 0}, count, H5T_NATIVE_UINT8, bytes.data());
+  }
+
+  Status take_labels(const StoredSample& stored) {
+    if (known_.label == kNoField) return {};
+    const StoredField& field = stored.fields[known_.label];
+    if (!field.present) return unsupported("has no label, and HDF5 has no absent values");
+    for (uint32_t i = 0; i < field.count; ++i) labels_.push_back(stored.numbers[field.first + i]);
+    return {};
+  }
+  Status write_labels() {
+    const Field& shape = pack_.schema().fields[known_.label];
+    std::vector<hsize_t> sizes = {keys_.size()};
+    if (shape.length != 1) sizes.push_back(shape.length);
+    SPK_TRY(shape.kind == FieldKind::kInt64
+                ? write_numbers("labels", H5T_STD_I64LE, H5T_NATIVE_INT64, sizes, labels_.data())
+            : shape.kind == FieldKind::kFloat64
+                ? write_numbers("labels", H5T_IEEE_F64LE, H5T_NATIVE_DOUBLE, sizes, labels_.data())
+                : write_floats(sizes));
+    const std::vector<std::string>& classes = pack_.schema().classes;
+    if (classes.empty() || classes.size() > kMostNamesInAttribute) return {};
+    const Handle labels(H5Dopen2(file_.id(), "labels", H5P_DEFAULT), H5Dclose);
+    const std::vector<const char*> texts = pointers(classes);
+    const Handle type = text_type();
+    const hsize_t count = texts.size();
+    const Handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
+    const Handle attribute(
+        H5Acreate2(labels.id(), "class_names", type.id(), space.id(), H5P_DEFAULT, H5P_DEFAULT),
+        H5Aclose);
+    if (!attribute.ok() || H5Awrite(attribute.id(), type.id(), texts.data()) < 0) {
+      return failed("cannot write an attribute");
+    }
+    return {};
+  }
+  Status write_floats(const std::vector<hsize_t>& sizes) {
+    std::vector<float> floats;
+    for (const uint64_t bits : labels_) {
+      floats.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+    }
+    return write_numbers("labels", H5T_IEEE_F32LE, H5T_NATIVE_FLOAT, sizes, floats.data());
+  }
+  Status write_numbers(const char* name, hid_t file_type, hid_t memory_type,
+                       const std::vector<hsize_t>& sizes, const void* values) {
+    Handle dataset;
+    SPK_TRY(make(name, file_type, sizes, &dataset));
+    if (H5Dwrite(dataset.id(), memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+      return failed("cannot write");
+    }
+    return {};
+  }
+  static Handle text_type() {
+    Handle type(H5Tcopy(H5T_C_S1), H5Tclose);
+    H5Tset_size(type.id(), H5T_VARIABLE);
+    H5Tset_cset(type.id(), H5T_CSET_UTF8);
+    return type;
+  }
+  static std::vector<const char*> pointers(const std::vector<std::string>& texts) {
+    std::vector<const char*> found;
+    for (const std::string& text : texts) found.push_back(text.c_str());
+    return found;
+  }
+  Status write_texts(const char* name, const std::vector<std::string>& texts) {
+    const Handle type = text_type();
+    const std::vector<const char*> values = pointers(texts);
+    return write_numbers(name, type.id(), type.id(), {values.size()}, values.data());
+  }
+
+  const Pack& pack_;
+  const KnownFields& known_;
+  const Form form_;
+  const Directory& directory_;
+  const std::string name_;
+  const std::string temporary_name_;
+  Handle file_;
+  Handle row_type_;
+  Handle images_;
+  std::vector<std::string> keys_;
+  std::vector<uint64_t> labels_;  // bits
+  std::vector<uint64_t> offsets_;
+  uint64_t end_ = 0;
+};
+
+class Hdf5Sink : public Sink {
+ public:
+  Hdf5Sink(const Pack& pack, std::string prefix, Form form, PixelShape shape)
+      : pack_(pack),
+        known_(pack.schema()),
+        prefix_(std::move(prefix)),
+        form_(form),
+        shape_(shape) {}
+  bool single_file() const override { return true; }
+  Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
+                                          const ExportFile& file) const override {
+    auto one = std::make_unique<Hdf5Output>(pack_, known_, form_, directory, file_name());
+    SPK_TRY(one->open(file.samples, shape_));
+    return std::unique_ptr<FileSink>(std::move(one));
+  }
+  Result<ReadBack> read_back() const override {
+    ReadBack how;
+    how.options.source_kind = "hdf5";
+    how.file = file_name();
+    how.options.images_name = form_ == Form::kFlat ? "bytes" : "images";
+    if (form_ == Form::kDense) how.options.array_layout = "nhwc";
+    how.has_keys = true;
+    return how;
+  }
+
+ private:
+  std::string file_name() const { return prefix_ + ".h5"; }
+  const Pack& pack_;
+  const KnownFields known_;
+  const std::string prefix_;
+  const Form form_;
+  const PixelShape shape_;
+};
+
+Result<std::unique_ptr<Sink>> open_hdf5(const ExportOptions& options, const Pack& pack) {
+  const KnownFields known(pack.schema());
+  if (known.image == kNoField) return unsupported("the pack has no field of bytes");
+  if (known.label != kNoField && pack.schema().fields[known.label].length == 0) {
+    return unsupported(
+        "the pack's samples have different numbers of labels, a dataset has rows of "
+        "one length");
+  }
+  Form form = Form::kRows;
+  if (options.layout == "flat") {
+    form = Form::kFlat;
+  } else if (!options.layout.empty() && options.layout != "vlen") {
+    return invalid_argument(str_cat("hdf5 has no layout '", escape_bytes(options.layout),
+                                    "'; there are vlen and flat"))
+        .with_hint("choose with --layout");
+  }
+  PixelShape shape;
+  if (holds_pixels(pack)) {
+    if (!options.layout.empty()) {
+      return invalid_argument("the pack holds pixels, which are written as one array")
+          .with_hint("leave --layout off");
+    }
+    SPK_ASSIGN(shape, uniform_shape(pack, known));
+    form = Form::kDense;
+  }
+  return std::unique_ptr<Sink>(std::make_unique<Hdf5Sink>(pack, options.prefix, form, shape));
+}
+
+#else
+
+Result<std::unique_ptr<Sink>> open_hdf5(const ExportOptions&, const Pack&) {
+  return unsupported("this build cannot write HDF5")
+      .with_hint("build it with libhdf5-dev (-DSPK_WITH_HDF5=ON)");
+}
+
+#endif
+
+}  // namespace
+
+SinkKind hdf5_sink_kind() {
+  return {"hdf5", "an HDF5 file: pictures of any length, or bytes and offsets", open_hdf5};
+}
+
+}  // namespace spk
