@@ -1,4 +1,4 @@
-# ctest: timeout=600
+# ctest: timeout=900
 """export: what all formats share. Same bytes for any number of threads; nothing wrong or half made
 is ever published; a run that died is continued. What is in the files is for tests/interop."""
 
@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -21,14 +22,24 @@ import pictures  # noqa: E402
 from packing import (BUILD, DONE, FAILED, NO, NOT_A_PACK, USAGE, PackTest, all_names,  # noqa: E402
                      faulty, finish, main, names, payloads, run, samples, sha256, start, text)
 
-KINDS = ("folder", "tar", "tfrecord", "recordio", "csv")
-SINGLE = ("csv",)
+KINDS = ["folder", "tar", "tfrecord", "recordio", "mds", "csv"]
+SINGLE = ("csv", "lmdb", "hdf5")
 SEED = int(os.environ.get("STRIPEPACK_TEST_SEED", "0") or "0") or random.randrange(1, 1 << 30)
 
 
 def shards_of(kind, count):
     """So many samples a file, where a format has several."""
     return () if kind in SINGLE else ("--shard-samples", str(count))
+
+
+def can_write(kind):
+    """Whether the program was built with what it takes."""
+    with tempfile.TemporaryDirectory(prefix="spk-can-") as folder:
+        pictures.make_folder(os.path.join(folder, "src"), {"a": 1})
+        run("pack", os.path.join(folder, "src"), os.path.join(folder, "pack"))
+        done = run("export", os.path.join(folder, "pack"), os.path.join(folder, "dest"),
+                   "--to", kind)
+    return done.code == DONE
 
 
 def contents(folder):
@@ -41,6 +52,13 @@ def read(path):
 
 
 class ExportTest(PackTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for kind in ("lmdb", "hdf5"):  # which need a library
+            if kind not in KINDS and can_write(kind):
+                KINDS.append(kind)
+
     def setUp(self):
         super().setUp()
         self.src = self.path("src")
@@ -402,8 +420,10 @@ class ExportTest(PackTest):
                     self.assertIn(done.code, (DONE, FAILED), str(done))
                     if done.code == FAILED:
                         self.assertRegex(text(done.err), "has no field of bytes|has no picture|"
-                                         "32-bit floats|which the pack's field|"
-                                         "File name too long")
+                                         "32-bit floats|which the pack's field|absent values|"
+                                         "File name too long|LMDB takes 511|32 bits|"
+                                         "one whole number|NUL in its key|"
+                                         "different numbers of labels")
                         self.assertFalse(os.path.exists(dest))
                         continue
                     self.assertIn("exported %s samples" % format(count, ","), text(done.out))

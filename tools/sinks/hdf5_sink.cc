@@ -45,6 +45,7 @@ class Handle {
   }
   ~Handle() { (void)close(); }
   bool close() { return id_ < 0 || close_(std::exchange(id_, -1)) >= 0; }
+  void abandon() { id_ = -1; }
   bool ok() const { return id_ >= 0; }
   hid_t id() const { return id_; }
 
@@ -66,13 +67,20 @@ class Hdf5Output : public FileSink {
         name_(std::move(name)),
         temporary_name_(str_cat(kTemporaryPrefix, unique_token(), ".tmp")) {}
   ~Hdf5Output() override {
-    if (!file_.ok()) return;
-    images_ = Handle();
-    file_ = Handle();
+    if (done_) return;
+    if (broken_) {
+      images_.abandon();
+      file_.abandon();
+    } else {
+      images_ = Handle();
+      file_ = Handle();
+    }
     (void)directory_.unlink(temporary_name_);
   }
 
   Status open(std::span<const uint64_t> samples, const PixelShape& shape) {
+    // Otherwise it would, at the end of the program, go on with a file that it could not write.
+    (void)H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are ours to tell
     errno = 0;
     Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
@@ -145,12 +153,16 @@ class Hdf5Output : public FileSink {
     SPK_TRY(file.sync());
     SPK_ASSIGN(const EntryInfo info, file.info());
     SPK_TRY(directory_.rename(temporary_name_, name_));
+    done_ = true;
     return ExportedFile{keys_.size(), info.size_bytes, {}};
   }
 
  private:
   // The library keeps errno as the system call left it, where one failed.
-  Status failed(const char* what) const {
+  Status failed(const char* what) {
+    // What could not be written is still in the library's memory; closing would try again, and 1.10
+    // does not survive that.
+    broken_ = true;
     const std::string path = directory_.path_of(name_);
     if (errno != 0) return io_error(errno, what, path);
     return internal_error(str_cat(what, ": the HDF5 library failed")).at_path(path);
@@ -279,6 +291,8 @@ class Hdf5Output : public FileSink {
   std::vector<uint64_t> labels_;  // bits
   std::vector<uint64_t> offsets_;
   uint64_t end_ = 0;
+  bool done_ = false;
+  bool broken_ = false;
 };
 
 class Hdf5Sink : public Sink {
