@@ -94,7 +94,7 @@ std::vector<uint64_t> plain_order(const Case& made) {
     }
   }
   std::sort(sequence.begin(), sequence.end());
-  std::vector<std::vector<Piece>> pieces(lanes);
+  std::vector<std::vector<OrderPiece>> pieces(lanes);
   std::vector<uint64_t> time(lanes);
   for (size_t next = 0; next < sequence.size();) {
     const auto lane = std::min_element(time.begin(), time.end()) - time.begin();
@@ -110,7 +110,7 @@ std::vector<uint64_t> plain_order(const Case& made) {
     due[l] = made.sample_count() / lanes + (l < made.sample_count() % lanes ? 1 : 0);
     std::deque<std::pair<uint64_t, uint64_t>> cut;
     for (; time[l] > due[l]; --time[l]) {
-      Piece& last = pieces[l].back();
+      OrderPiece& last = pieces[l].back();
       cut.emplace_front(last.unit, last.first_sample + --last.sample_count);
       if (last.sample_count == 0) pieces[l].pop_back();
     }
@@ -121,7 +121,7 @@ std::vector<uint64_t> plain_order(const Case& made) {
     for (; time[l] < due[l]; ++time[l]) {
       const auto [unit, sample] = pool.front();
       pool.pop_front();
-      Piece* last = pieces[l].empty() ? nullptr : &pieces[l].back();
+      OrderPiece* last = pieces[l].empty() ? nullptr : &pieces[l].back();
       if (!first && last->unit == unit && last->first_sample + last->sample_count == sample) {
         ++last->sample_count;
       } else {

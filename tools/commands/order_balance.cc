@@ -116,7 +116,7 @@ Result<TargetLoad> balanced_load(const Chunks& chunks, const BalanceSettings& se
     if (cancel_flag()) return cancel_status();
     for (uint64_t row = 0; row < order.lane_rows(lane);) {
       const LaneWindow& window = order.window_at(lane, row);
-      for (const Piece& piece : window.pieces) table.read(piece.unit, row);
+      for (const OrderPiece& piece : window.pieces) table.read(piece.unit, row);
       row += window.row_count;
     }
   }

@@ -163,7 +163,7 @@ bool EpochOrder::deal_once() {
   return true;
 }
 
-void EpochOrder::cut(Lane& lane, uint64_t surplus, std::vector<Piece>& pool) {
+void EpochOrder::cut(Lane& lane, uint64_t surplus, std::vector<OrderPiece>& pool) {
   const size_t pool_before = pool.size();
   while (surplus > 0) {
     const uint32_t unit = lane.units.back();
@@ -183,7 +183,7 @@ void EpochOrder::cut(Lane& lane, uint64_t surplus, std::vector<Piece>& pool) {
 void EpochOrder::equalise() {
   std::vector<uint64_t> have(lanes());
   for (const LaneTime& time : times_.items()) have[time.lane] = time.samples;
-  std::vector<Piece> pool;
+  std::vector<OrderPiece> pool;
   for (uint32_t l = 0; l < lanes(); ++l) {
     Lane& lane = lanes_[l];
     if (!lane.units.empty()) lane.last_unit_samples = units_.samples_of(lane.units.back());
@@ -192,7 +192,7 @@ void EpochOrder::equalise() {
   size_t front = 0;
   for (uint32_t l = 0; l < lanes(); ++l) {
     for (uint64_t samples = have[l]; samples < lane_rows(l);) {
-      Piece& run = pool[front];
+      OrderPiece& run = pool[front];
       const uint64_t taken = std::min(run.sample_count, lane_rows(l) - samples);
       lanes_[l].taken.push_back({run.unit, run.first_sample, taken});
       samples += taken;
@@ -215,7 +215,7 @@ uint64_t EpochOrder::piece_count(const Lane& lane) const noexcept {
   return lane.units.size() + lane.taken.size();
 }
 
-Piece EpochOrder::piece(const Lane& lane, uint64_t number) const noexcept {
+OrderPiece EpochOrder::piece(const Lane& lane, uint64_t number) const noexcept {
   if (number >= lane.units.size()) return lane.taken[number - lane.units.size()];
   const uint32_t unit = lane.units[number];
   const bool may_be_cut = finished_ && number + 1 == lane.units.size();
@@ -270,7 +270,7 @@ const LaneWindow& EpochOrder::window_at(uint32_t lane_number, uint64_t row) {
 void EpochOrder::window_samples(const LaneWindow& window, std::vector<uint64_t>& samples) const {
   samples.clear();
   samples.reserve(window.row_count);
-  for (const Piece& piece : window.pieces) {
+  for (const OrderPiece& piece : window.pieces) {
     for (uint64_t i = 0; i < piece.sample_count; ++i) samples.push_back(piece.first_sample + i);
   }
   shuffle_table(settings_.seed,

@@ -57,7 +57,7 @@ struct OrderSettings {
 OrderSettings default_order(OrderKind kind, uint64_t world) noexcept;
 
 // A run of consecutive samples of one unit.
-struct Piece {
+struct OrderPiece {
   uint64_t unit = 0;
   uint64_t first_sample = 0;
   uint64_t sample_count = 0;
@@ -70,7 +70,7 @@ struct LaneWindow {
   uint64_t number = 0;  // in the lane
   uint64_t first_row = 0;
   uint64_t row_count = 0;
-  std::vector<Piece> pieces;
+  std::vector<OrderPiece> pieces;
 };
 
 class EpochOrder {
@@ -128,7 +128,7 @@ class EpochOrder {
   struct Lane {
     std::vector<uint32_t> units;     // as dealt; finish() removes those that were cut whole
     uint64_t last_unit_samples = 0;  // after finish(): what is left of the last one
-    std::vector<Piece> taken;        // from the pool
+    std::vector<OrderPiece> taken;   // from the pool
     LaneWindow at;                   // found last
   };
 
@@ -138,9 +138,9 @@ class EpochOrder {
   uint32_t next_unit();
   bool deal_once();
   void equalise();
-  void cut(Lane& lane, uint64_t surplus, std::vector<Piece>& pool);
+  void cut(Lane& lane, uint64_t surplus, std::vector<OrderPiece>& pool);
   uint64_t piece_count(const Lane& lane) const noexcept;
-  Piece piece(const Lane& lane, uint64_t number) const noexcept;
+  OrderPiece piece(const Lane& lane, uint64_t number) const noexcept;
   bool load_window(uint32_t lane, uint64_t number, uint64_t first_row);
 
   OrderUnits units_;

@@ -82,11 +82,11 @@ void StepPlanner::load_cursor(LaneCursor& cursor, uint32_t lane, uint64_t row) {
   cursor.pieces = window.pieces;
   cursor.units.assign(window.pieces.size(), nullptr);
   cursor.left.clear();
-  for (const Piece& piece : window.pieces) cursor.left.push_back(piece.sample_count);
+  for (const OrderPiece& piece : window.pieces) cursor.left.push_back(piece.sample_count);
   order_.window_samples(window, cursor.samples);
 }
 
-Result<std::shared_ptr<ReadUnit>> StepPlanner::unit_of(const Piece& piece) const {
+Result<std::shared_ptr<ReadUnit>> StepPlanner::unit_of(const OrderPiece& piece) const {
   if (piece.sample_count == order_.units().samples_of(piece.unit)) {
     return ReadUnit::whole(context_, piece.unit);
   }

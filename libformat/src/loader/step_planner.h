@@ -50,7 +50,7 @@ class StepPlanner {
   struct LaneCursor {
     uint64_t first_row = 0;
     std::vector<uint64_t> samples;  // of the window, in the order of its rows
-    std::vector<Piece> pieces;
+    std::vector<OrderPiece> pieces;
     std::vector<std::shared_ptr<ReadUnit>> units;  // by piece; null until, and after, it is needed
     std::vector<uint64_t> left;                    // samples of each piece that no step has taken
   };
@@ -59,7 +59,7 @@ class StepPlanner {
   Result<bool> plan_windows();
   Result<bool> plan_gathered();
   void load_cursor(LaneCursor& cursor, uint32_t lane, uint64_t row);
-  Result<std::shared_ptr<ReadUnit>> unit_of(const Piece& piece) const;
+  Result<std::shared_ptr<ReadUnit>> unit_of(const OrderPiece& piece) const;
   bool admit(const std::shared_ptr<ReadUnit>& unit);
   uint32_t unit_number(const std::shared_ptr<ReadUnit>& unit);
   Status make_groups();
