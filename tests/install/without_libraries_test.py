@@ -9,7 +9,7 @@ SOURCE = os.environ["STRIPEPACK_SOURCE"]
 # Kept between runs, so that only what changed is compiled again.
 BUILD = pathlib.Path(os.environ["STRIPEPACK_BUILD"]) / "without-libraries"
 LIBRARIES = ["XXHASH", "URING", "JPEG", "PNG", "WEBP", "TIFF", "GIF", "OPENSSL", "ZLIB",
-             "ZSTD", "HDF5"]
+             "ZSTD", "HDF5", "LMDB"]
 
 
 def cache():

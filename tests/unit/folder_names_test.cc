@@ -51,6 +51,23 @@ TEST(FolderNames, LongNamesAreCutInTheMiddle) {
   EXPECT_LE(paths_of({std::string(150, '\0')})[0].size(), 255u);
 }
 
+TEST(FolderNames, NamesOfOurOwnAreNoKeys) {
+  EXPECT_EQ(paths_of({".stripepack-x.tmp", "a/.stripepack-1", ".stripepack-d/e", "stripepack-x"}),
+            (std::vector<std::string>{"%0_.stripepack-x.tmp", "a/%1_.stripepack-1",
+                                      "%2_.stripepack-d%2fe", "stripepack-x"}));
+}
+
+TEST(FolderNames, AReservedPathIsLeftToItsOwner) {
+  const std::vector<std::string> keys = {"manifest.tsv", "a/manifest.tsv"};
+  FolderNames names;
+  for (size_t i = 0; i < keys.size(); ++i) names.add(i, keys[i]);
+  names.reserve("manifest.tsv");
+  ASSERT_TRUE(
+      names.finish([&](uint64_t sample) { return Result<std::string>(keys[sample]); }).ok());
+  EXPECT_EQ(names.path_of(0, keys[0]), "%0_manifest.tsv");
+  EXPECT_EQ(names.path_of(1, keys[1]), "a/manifest.tsv");
+}
+
 TEST(FolderNames, RepeatedKeysAndFilesThatAreFoldersGetNamesOfTheirOwn) {
   EXPECT_EQ(paths_of({"a/x", "a/x", "a/x"}), (std::vector<std::string>{"a/x", "a/%1_x", "a/%2_x"}));
   EXPECT_EQ(paths_of({"a", "a/b", "a/b/c"}), (std::vector<std::string>{"%0_a", "a/%1_b", "a/b/c"}));

@@ -48,6 +48,26 @@ constexpr Feature kFeatures[] = {
 #else
     {"gif", false},
 #endif
+#if SPK_HAVE_ZLIB
+    {"zlib", true},
+#else
+    {"zlib", false},
+#endif
+#if SPK_HAVE_ZSTD
+    {"zstd", true},
+#else
+    {"zstd", false},
+#endif
+#if SPK_HAVE_HDF5
+    {"hdf5", true},
+#else
+    {"hdf5", false},
+#endif
+#if SPK_HAVE_LMDB
+    {"lmdb", true},
+#else
+    {"lmdb", false},
+#endif
 #if SPK_HAVE_OPENSSL
     {"sha256", true},
 #else
