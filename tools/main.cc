@@ -31,9 +31,15 @@ void occupy_standard_descriptors() {
 
 // Each thread that waits for a disk would otherwise get a heap of its own, and what is freed in one
 // heap is of no use to another: with a hundred of them that is more than what is in use.
-void share_heaps(uint32_t jobs) {
+// And large blocks go back to the system when they are freed. Left to itself the allocator keeps
+// such of up to 32 MiB once it has seen them, and --memory would not hold.
+void set_heap_rules(uint32_t jobs) {
 #ifdef M_ARENA_MAX
+  constexpr int kLargeBlockBytes = 512 << 10;
+  constexpr int kKeptBytes = 8 << 20;
   (void)mallopt(M_ARENA_MAX, static_cast<int>(std::clamp<uint32_t>(jobs, 1, 8)));
+  (void)mallopt(M_MMAP_THRESHOLD, kLargeBlockBytes);
+  (void)mallopt(M_TRIM_THRESHOLD, kKeptBytes);
 #else
   (void)jobs;
 #endif
@@ -75,7 +81,7 @@ int run_chosen(std::vector<std::unique_ptr<Command>>& commands, const CLI::App& 
     ui.set_command(sub.get_name());
     ui.set_json(sub.get_option_no_throw("--json") != nullptr && sub.count("--json") > 0);
     const uint32_t jobs = resolve_jobs(typed_jobs(sub));
-    share_heaps(jobs);
+    set_heap_rules(jobs);
     const oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism,
                                             jobs);
     const int code = command->run(ui);

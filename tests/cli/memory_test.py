@@ -46,6 +46,20 @@ class MemoryTest(PackTest):
                     shutil.rmtree(self.out)
             self.assertEqual(made, made[:1] * 4)
 
+    def test_samples_as_large_as_what_is_read_at_a_time(self):
+        folder = self.path("large")
+        for number in range(300):
+            path = os.path.join(folder, "a", "%d.bin" % number)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(bytes([number % 256]) * (MIB + number))
+        for memory in (96, 128, 192):
+            with self.subTest(memory=memory):
+                done = self.pack(folder, self.out, "--accept", "any", "--memory",
+                                 "%dMiB" % memory)
+                self.assertLessEqual(done.max_rss_bytes, memory * MIB)
+                shutil.rmtree(self.out)
+
 
 if __name__ == "__main__":
     if SANITIZED:
