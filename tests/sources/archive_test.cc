@@ -1,12 +1,15 @@
 // tar and zip archives as sources: forms, headers that break the rules, what is refused.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <array>
 
 #include "sources/pieces.h"
 #include "sources/tar_reader.h"
 #include "unit/source_listing.h"
+
+#if SPK_HAVE_ZLIB
+#include <zlib.h>
+#endif
 
 namespace spk {
 namespace {

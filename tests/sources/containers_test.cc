@@ -1,12 +1,15 @@
 // MDS datasets and .beton files as sources, from bytes written by their formats' descriptions.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <bit>
 #include <memory>
 
 #include "sources/pieces.h"
 #include "unit/source_listing.h"
+
+#if SPK_HAVE_ZLIB
+#include <zlib.h>
+#endif
 
 namespace spk {
 namespace {
