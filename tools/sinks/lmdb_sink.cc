@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "base/varint.h"
 #include "io/atomic_file.h"
@@ -133,7 +134,7 @@ class LmdbFile : public FileSink {
         (uint64_t{16} << 20);
     if (info.me_mapsize < wanted) {
       // A quarter more each time, so that it is not done for every transaction.
-      SPK_TRY(check(mdb_env_set_mapsize(env_, wanted + wanted / 4 / kPageBytes * kPageBytes),
+      SPK_TRY(check(mdb_env_set_mapsize(env_, round_up(wanted + wanted / 4, kPageBytes)),
                     "cannot map the file"));
     }
     SPK_TRY(check(mdb_txn_begin(env_, nullptr, 0, &txn_), "cannot begin a transaction"));
