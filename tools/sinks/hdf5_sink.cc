@@ -28,7 +28,8 @@ namespace {
 #if SPK_HAVE_HDF5
 
 constexpr uint64_t kMostRowBytes = uint64_t{1} << 30;  // a row is held in memory
-constexpr size_t kMostNamesInAttribute = 2048;         // of 16 bytes each; 64 KiB are the most
+constexpr size_t kRowBufferBytes = 4096;
+constexpr size_t kMostNamesInAttribute = 2048;  // of 16 bytes each; 64 KiB are the most
 
 // An identifier of the library, closed by its own function.
 class Handle {
@@ -82,6 +83,9 @@ class Hdf5Output : public FileSink {
     // Otherwise it would, at the end of the program, go on with a file that it could not write.
     (void)H5dont_atexit();
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);  // errors are ours to tell
+    // For rows of any length the library clears its buffer, 1 MiB otherwise, at each call.
+    transfer_ = Handle(H5Pcreate(H5P_DATASET_XFER), H5Pclose);
+    (void)H5Pset_buffer(transfer_.id(), kRowBufferBytes, nullptr, nullptr);
     errno = 0;
     Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
 #if H5_VERSION_GE(1, 10, 7)
@@ -191,7 +195,7 @@ class Hdf5Output : public FileSink {
     if (!space.ok() || !memory.ok() ||
         H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(),
                             nullptr) < 0 ||
-        H5Dwrite(images_.id(), type, memory.id(), space.id(), H5P_DEFAULT, values) < 0) {
+        H5Dwrite(images_.id(), type, memory.id(), space.id(), transfer_.id(), values) < 0) {
       return failed("cannot write");
     }
     return {};
@@ -285,6 +289,7 @@ class Hdf5Output : public FileSink {
   const std::string name_;
   const std::string temporary_name_;
   Handle file_;
+  Handle transfer_;
   Handle row_type_;
   Handle images_;
   std::vector<std::string> keys_;
