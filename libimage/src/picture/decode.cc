@@ -24,9 +24,10 @@ Axis stored(const Axis& shown, bool flip, uint32_t size) {
 }
 
 // The pixels that an axis looks at.
-void set_range(const Axis& axis, uint32_t& begin, uint32_t& size) {
-  // One more for each side than the filter reaches, since a chroma pixel may cover several.
-  const double reach = std::max(axis.scale, 1.0) + 4;
+void set_range(const Axis& axis, Interpolation interpolation, uint32_t& begin, uint32_t& size) {
+  // More for each side than the filter reaches, since a chroma pixel may cover several.
+  const double spread = interpolation == Interpolation::kLanczos ? 3 : 1;
+  const double reach = std::max(filter_reach(interpolation, axis.scale), spread) + 4 * spread;
   const double low = std::max(axis.origin - reach, static_cast<double>(axis.begin));
   const double high =
       std::min(axis.origin + axis.count * axis.scale + reach, static_cast<double>(axis.end));
@@ -59,7 +60,12 @@ class Task {
       : source_(source), ops_(ops), scratch_(scratch) {}
 
   Status look(Size& size) {
-    SPK_ASSIGN(header_, read_header(source_.data));
+    if (source_.raw.width != 0) {
+      header_.width = source_.raw.width;
+      header_.height = source_.raw.height;
+    } else {
+      SPK_ASSIGN(header_, read_header(source_.data));
+    }
     const uint64_t pixels = this->pixels();
     if (pixels > ops_.max_pixels) {
       return unsupported(str_cat("over the pixel limit: ", header_.width, " x ", header_.height,
@@ -85,14 +91,15 @@ class Task {
     const Canvas canvas =
         Canvas::make(source_.out.data(), across_.count, down_.count, turn_, ops_.planar);
     Request request;
+    request.background = ops_.background;
     if (across_.is_copy() && down_.is_copy()) {
       request.window = {across_.begin, down_.begin, across_.count, down_.count};
       CanvasSink sink(canvas);
       return decode_rows(request, sink);
     }
-    set_range(across_, request.window.left, request.window.width);
-    set_range(down_, request.window.top, request.window.height);
-    if (header_.format == Format::kJpeg) {
+    set_range(across_, ops_.interpolation, request.window.left, request.window.width);
+    set_range(down_, ops_.interpolation, request.window.top, request.window.height);
+    if (source_.raw.width == 0 && header_.format == Format::kJpeg) {
       SPK_ASSIGN(const JpegMarkers markers, read_jpeg_markers(source_.data));
       request.max_reduction = reduction_of(markers);
       Planes planes;
@@ -126,11 +133,12 @@ class Task {
   uint32_t reduction_of(const JpegMarkers& markers) const {
     const double least = std::min(across_.scale, down_.scale) / chroma_spread(markers);
     uint32_t reduction = 1;
-    while (reduction < 8 && least >= 2 * reduction) reduction *= 2;
+    while (reduction < 8 && least >= ops_.pixels_left * 2 * reduction) reduction *= 2;
     return reduction;
   }
 
   Status decode_rows(const Request& request, RowSink& sink) {
+    if (source_.raw.width != 0) return give_raw_rows(request, sink);
     switch (header_.format) {
       case Format::kJpeg:
         return decode_jpeg_rows(source_.data, header_, request, scratch_.decoder, sink);
@@ -142,6 +150,21 @@ class Task {
     return internal_error("a format without a decoder");
   }
 
+  Status give_raw_rows(const Request& request, RowSink& sink) const {
+    const RawPixels& raw = source_.raw;
+    if (source_.data.size() != size_t{raw.width} * raw.height * raw.channels ||
+        (raw.channels != 1 && raw.channels != 3)) {
+      return invalid_argument("pixels of another size than was told");
+    }
+    const Window& window = request.window;
+    sink.begin({raw.channels, 1, window});
+    for (uint32_t y = 0; y < window.height; ++y) {
+      const size_t at = (size_t{y} + window.top) * raw.width + window.left;
+      sink.row(y, source_.data.data() + at * raw.channels);
+    }
+    return {};
+  }
+
   void resample(const Planes& planes, const Canvas& canvas) {
     const size_t width = across_.count;
     const size_t height = down_.count;
@@ -150,7 +173,15 @@ class Task {
     uint8_t* plane[3] = {made, made, made};
     for (int i = 0; i < planes.count(); ++i) {
       plane[i] = made + width * height * static_cast<size_t>(i);
-      scratch_.resampler.run(planes.planes[static_cast<size_t>(i)], across_, down_, plane[i]);
+      const Plane& from = planes.planes[static_cast<size_t>(i)];
+      const auto kind = [&](uint32_t per, uint32_t per_luma) {
+        const bool coarser = per > per_luma;
+        return coarser && ops_.interpolation == Interpolation::kArea ? Interpolation::kAreaOfSlopes
+                                                                     : ops_.interpolation;
+      };
+      scratch_.resampler.run(from, across_, down_, plane[i],
+                             kind(from.per_x, planes.planes[0].per_x),
+                             kind(from.per_y, planes.planes[0].per_y));
     }
     uint8_t* const colours = made + 3 * width * height;
     for (uint32_t y = 0; y < down_.count; ++y) {

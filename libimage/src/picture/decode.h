@@ -22,10 +22,18 @@ struct Scratch {
   void trim() noexcept;
 };
 
+// Pixels that need no decoder: 8 bits a channel, HWC. A width of 0: an encoded picture.
+struct RawPixels {
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t channels = 0;  // 1 or 3
+};
+
 struct Source {
   ByteSpan data;
   MutableByteSpan out;
   uint64_t sample = 0;
+  RawPixels raw = {};
 };
 
 struct Size {

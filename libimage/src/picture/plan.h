@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/result.h"
 
@@ -15,6 +16,13 @@ enum class Kind : uint32_t {
   kRandomResizedCrop = 4,
 };
 
+// How source pixels are weighed. kAreaOfSlopes: as kArea, of what lies on straight lines between
+// the middles of pixels; for chroma that is coarser than luma, which decoders spread so. kBilinear:
+// a triangle as wide as two output pixels. kArea: the part of each pixel that the output pixel
+// covers; where it enlarges, as kBilinear. kLanczos: sinc windowed by sinc, three lobes a side.
+// Where they enlarge, all are as wide as for the same size.
+enum class Interpolation : uint32_t { kBilinear = 0, kArea = 1, kLanczos = 2, kAreaOfSlopes = 3 };
+
 constexpr uint64_t kDefaultMaxPixels = 178956970;  // as the packing tools, and as Pillow
 constexpr uint32_t kMaxOutputSide = 65535;
 
@@ -25,6 +33,11 @@ struct Ops {
   uint32_t height = 0;
   uint32_t short_side = 0;
   bool exif_orientation = false;
+  Interpolation interpolation = Interpolation::kBilinear;
+  // A JPEG may be reduced while it is decoded as long as so many of its pixels a side are left for
+  // each that is made.
+  double pixels_left = 1;
+  std::optional<uint32_t> background;  // 0xRRGGBB that alpha lies over; otherwise alpha is dropped
   double flip_probability = 0;
   double scale_min = 0.08;
   double scale_max = 1;

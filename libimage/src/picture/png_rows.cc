@@ -4,6 +4,7 @@
 
 #include <png.h>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdlib>
 #include <cstring>
@@ -23,8 +24,10 @@ struct Job {
   std::jmp_buf leave;
   Window window;
   RowSink* sink;
-  uint32_t channels;
-  uint8_t* rows;  // one, or all of an interlaced picture
+  bool over_background;
+  uint32_t background;
+  uint32_t channels;  // in `rows`: 4 where pixels are laid over the background
+  uint8_t* rows;      // one, or all of an interlaced picture
   size_t row_bytes;
   int passes;
   bool no_memory;
@@ -71,7 +74,21 @@ void set_transforms(Job& job) {
   if (png_get_color_type(job.png, job.info) == PNG_COLOR_TYPE_PALETTE) {
     png_set_palette_to_rgb(job.png);
   }
-  png_set_strip_alpha(job.png);
+  if (!job.over_background) {
+    png_set_strip_alpha(job.png);
+    return;
+  }
+  const bool has_alpha = (png_get_color_type(job.png, job.info) & PNG_COLOR_MASK_ALPHA) != 0 ||
+                         png_get_valid(job.png, job.info, PNG_INFO_tRNS) != 0;
+  if (!has_alpha) return;
+  png_set_tRNS_to_alpha(job.png);
+  png_set_gray_to_rgb(job.png);
+}
+
+// A row, or what of it is in the window, to the sink.
+void give_row(Job& job, uint32_t y, uint8_t* pixels) {
+  if (job.channels == 4) lay_over(job.background, pixels, job.window.width);
+  job.sink->row(y, pixels);
 }
 
 bool begin(Job& job) {
@@ -104,7 +121,7 @@ bool read_rows(Job& job) {
   if (job.passes == 1) {
     for (uint32_t y = 0; y < window.top + window.height; ++y) {
       png_read_row(job.png, job.rows, nullptr);
-      if (y >= window.top) job.sink->row(y - window.top, job.rows + first);
+      if (y >= window.top) give_row(job, y - window.top, job.rows + first);
     }
     return true;
   }
@@ -115,7 +132,7 @@ bool read_rows(Job& job) {
     }
   }
   for (uint32_t y = 0; y < window.height; ++y) {
-    job.sink->row(y, job.rows + job.row_bytes * (y + window.top) + first);
+    give_row(job, y, job.rows + job.row_bytes * (y + window.top) + first);
   }
   return true;
 }
@@ -133,16 +150,19 @@ Status decode_png_rows(ByteSpan data, const Header& header, const Request& reque
   job.data = data;
   job.sink = &sink;
   job.window = request.window;
+  job.over_background = request.background.has_value();
+  job.background = request.background.value_or(0);
   const struct Destroy {
     Job& job;
     ~Destroy() { png_destroy_read_struct(&job.png, &job.info, nullptr); }
   } destroy{job};
   if (!begin(job)) return complaint(job);
-  if ((job.channels != 1 && job.channels != 3) ||
+  const bool laid_over = job.over_background && job.channels == 4;
+  if ((job.channels != 1 && job.channels != 3 && !laid_over) ||
       job.row_bytes != size_t{header.width} * job.channels) {
     return internal_error("libpng gives rows of another size than was asked for");
   }
-  sink.begin({job.channels, 1, job.window});
+  sink.begin({std::min(job.channels, 3u), 1, job.window});
   job.rows = memory.need(job.row_bytes * (job.passes == 1 ? 1 : header.height));
   if (!read_rows(job)) return complaint(job);
   return {};

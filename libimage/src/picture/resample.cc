@@ -35,12 +35,78 @@ Extent extent(const Axis& axis, double centre, double reach) {
   return {first, behind > first ? behind - first : 1};
 }
 
+// Of `x` half-turns, with |x| <= 3: the sine's series after folding to a quarter turn. Only exactly
+// rounded operations in a fixed order, so that all machines weigh pixels alike.
+double sine_of_half_turns(double x) {
+  const double whole = std::nearbyint(x);
+  constexpr double kPi = 3.14159265358979323846;
+  const double angle = (x - whole) * kPi;  // within a quarter turn
+  const double square = angle * angle;
+  double term = angle;
+  double sum = angle;
+  for (int i = 1; i <= 11; ++i) {
+    term *= -square / ((2 * i) * (2 * i + 1));
+    sum += term;
+  }
+  return static_cast<int>(whole) % 2 == 0 ? sum : -sum;
+}
+
+constexpr double kLobes = 3;
+
+double lanczos(double x) {
+  if (x == 0) return 1;
+  if (!(std::abs(x) < kLobes)) return 0;
+  constexpr double kPi = 3.14159265358979323846;
+  return kLobes * sine_of_half_turns(x) * sine_of_half_turns(x / kLobes) / (kPi * kPi * x * x);
+}
+
+// Of a triangle with a foot of one pixel a side, the part to the left of `x`.
+double triangle_left_of(double x) {
+  if (x <= -1) return 0;
+  if (x >= 1) return 1;
+  return x < 0 ? (1 + x) * (1 + x) / 2 : 1 - (1 - x) * (1 - x) / 2;
+}
+
+Interpolation effective(Interpolation asked, double scale) {
+  return asked == Interpolation::kArea && scale < 1 ? Interpolation::kBilinear : asked;
+}
+
+// Of source pixel `k` in an output pixel whose middle is `centre`.
+double height_of(Interpolation kind, uint32_t k, double centre, double scale) {
+  switch (kind) {
+    case Interpolation::kBilinear:
+      return std::max(0.0, 1 - std::abs((k + 0.5 - centre) / std::max(scale, 1.0)));
+    case Interpolation::kArea:
+      return std::max(0.0, std::min(k + 1.0, centre + scale / 2) -
+                               std::max(static_cast<double>(k), centre - scale / 2));
+    case Interpolation::kAreaOfSlopes: {
+      const double left = centre - scale / 2 - (k + 0.5);
+      return triangle_left_of(left + scale) - triangle_left_of(left);
+    }
+    case Interpolation::kLanczos: return lanczos((k + 0.5 - centre) / std::max(scale, 1.0));
+  }
+  return 0;
+}
+
 }  // namespace
 
-void Filter::make(const Axis& axis) {
-  if (axis == made_for_) return;
+double filter_reach(Interpolation interpolation, double scale) noexcept {
+  const double wide = std::max(scale, 1.0);
+  switch (effective(interpolation, scale)) {
+    case Interpolation::kBilinear: return wide;
+    // Half an output pixel, and the pixels that it covers in part.
+    case Interpolation::kArea: return wide / 2 + 0.5;
+    case Interpolation::kAreaOfSlopes: return scale / 2 + 1;
+    case Interpolation::kLanczos: return kLobes * wide;
+  }
+  return wide;
+}
+
+void Filter::make(const Axis& axis, Interpolation interpolation) {
+  const Interpolation kind = effective(interpolation, axis.scale);
+  if (axis == made_for_ && kind == made_as_) return;
   made_for_ = {};  // should memory run out
-  const double reach = std::max(axis.scale, 1.0);
+  const double reach = filter_reach(kind, axis.scale);
   first.resize(axis.count);
   taps.resize(axis.count);
   uint32_t most = 1;
@@ -55,7 +121,7 @@ void Filter::make(const Axis& axis) {
   for (uint32_t i = 0; i < axis.count; ++i) {
     const double centre = axis.origin + (i + 0.5) * axis.scale;
     const auto height = [&](uint32_t tap) {
-      return std::max(0.0, 1 - std::abs((first[i] + tap + 0.5 - centre) / reach));
+      return height_of(kind, first[i] + tap, centre, axis.scale);
     };
     double total = 0;
     for (uint32_t tap = 0; tap < taps[i]; ++tap) total += height(tap);
@@ -76,6 +142,7 @@ void Filter::make(const Axis& axis) {
     }
   }
   made_for_ = axis;
+  made_as_ = kind;
 }
 
 Axis in_plane(const Axis& axis, uint32_t per, uint32_t origin, uint32_t size) noexcept {
@@ -257,7 +324,8 @@ void blend_all_columns(const int16_t* row, const Filter& filter, uint32_t count,
 
 }  // namespace
 
-void Resampler::run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* out) {
+void Resampler::run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* out,
+                    Interpolation x_kind, Interpolation y_kind) {
   const Axis across = in_plane(x, plane.per_x, plane.left, plane.width);
   const Axis down = in_plane(y, plane.per_y, plane.top, plane.height);
   if (across.is_copy() && down.is_copy()) {
@@ -268,8 +336,8 @@ void Resampler::run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* o
     }
     return;
   }
-  across_.make(across);
-  down_.make(down);
+  across_.make(across, x_kind);
+  down_.make(down, y_kind);
   // Groups may reach behind the last pixel, with weights of zero; hence zeros that are never
   // written over by more than the group in which the row ends.
   row_.assign(size_t{plane.width} + kPlaneSlack + across_.stride + kGroup, 0);

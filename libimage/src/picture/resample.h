@@ -1,5 +1,5 @@
-// Bilinear resampling with antialiasing: a triangle as wide as two output pixels (two source pixels
-// where it enlarges), normalised over the source pixels that it covers.
+// Resampling with antialiasing: a filter as wide as output pixels ask for (source pixels where it
+// enlarges), normalised over the source pixels that it covers.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,15 @@ struct Filter {
   std::vector<int16_t> weights;  // sum up to exactly 2^kWeightBits
 
   // AXIS in the plane's own pixels.
-  void make(const Axis& axis);
+  void make(const Axis& axis, Interpolation interpolation = Interpolation::kBilinear);
 
  private:
   Axis made_for_;  // planes of one picture mostly have the same axes
+  Interpolation made_as_ = Interpolation::kBilinear;
 };
+
+// How far the filter reaches from the middle of an output pixel, in source pixels.
+double filter_reach(Interpolation interpolation, double scale) noexcept;
 
 // What an axis in the picture's pixels is in those of a plane, `size` of which are there from
 // `origin` on, `per` picture pixels each.
@@ -34,7 +38,9 @@ class Resampler {
  public:
   // Fills out[] with y.count rows of x.count bytes. The axes are the picture's. What they look at
   // must be in the plane. Throws std::bad_alloc.
-  void run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* out);
+  void run(const Plane& plane, const Axis& x, const Axis& y, uint8_t* out,
+           Interpolation x_kind = Interpolation::kBilinear,
+           Interpolation y_kind = Interpolation::kBilinear);
 
  private:
   Filter across_;

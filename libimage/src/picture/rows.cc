@@ -6,6 +6,17 @@
 
 namespace spk::picture {
 
+void lay_over(uint32_t background, uint8_t* pixels, uint32_t count) noexcept {
+  const uint32_t below[3] = {background >> 16 & 255, background >> 8 & 255, background & 255};
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t alpha = pixels[4 * i + 3];
+    for (uint32_t c = 0; c < 3; ++c) {
+      const uint32_t sum = pixels[4 * i + c] * alpha + below[c] * (255 - alpha);
+      pixels[3 * i + c] = static_cast<uint8_t>((sum + 127) / 255);
+    }
+  }
+}
+
 void PlaneSink::begin(const Frame& frame) {
   planes_.model = frame.channels == 1 ? ColourModel::kGrey : ColourModel::kRgb;
   const size_t bytes = size_t{frame.window.width} * frame.window.height;

@@ -1,6 +1,8 @@
 // What decoders are asked for and how they give it: rows from top to bottom.
 #pragma once
 
+#include <optional>
+
 #include "base/bytes.h"
 #include "base/result.h"
 #include "picture/header.h"
@@ -20,7 +22,12 @@ struct Request {
   Window window;
   // 1, 2, 4 or 8: a decoder may give means of up to so many pixels a side instead of each pixel.
   uint32_t max_reduction = 1;
+  // 0xRRGGBB: pixels with alpha are laid over it and come as RGB. Otherwise alpha is dropped.
+  std::optional<uint32_t> background = std::nullopt;
 };
+
+// `count` pixels of RGBA over the colour, as RGB in the same place.
+void lay_over(uint32_t background, uint8_t* pixels, uint32_t count) noexcept;
 
 // What a decoder is about to give: 1 (grey) or 3 (RGB) bytes a pixel.
 struct Frame {

@@ -41,10 +41,12 @@ Status decode_webp_rows(ByteSpan data, const Header& header, const Request& requ
   config.options.crop_top = static_cast<int>(window.top - top);
   config.options.crop_width = static_cast<int>(width);
   config.options.crop_height = static_cast<int>(height);
-  const size_t stride = size_t{3} * width;
+  const bool over = request.background.has_value() && header.channels == 4;
+  const uint32_t channels = over ? 4 : 3;
+  const size_t stride = size_t{channels} * width;
   sink.begin({3, 1, window});
   uint8_t* const rows = memory.need(stride * height);
-  config.output.colorspace = MODE_RGB;
+  config.output.colorspace = over ? MODE_RGBA : MODE_RGB;
   config.output.is_external_memory = 1;
   config.output.u.RGBA.rgba = rows;
   config.output.u.RGBA.stride = static_cast<int>(stride);
@@ -56,7 +58,9 @@ Status decode_webp_rows(ByteSpan data, const Header& header, const Request& requ
   }
   if (status != VP8_STATUS_OK) return damaged(str_cat("libwebp: ", status_text(status)));
   for (uint32_t y = 0; y < window.height; ++y) {
-    sink.row(y, rows + stride * (y + top) + size_t{3} * left);
+    uint8_t* const row = rows + stride * (y + top) + size_t{channels} * left;
+    if (over) lay_over(*request.background, row, window.width);
+    sink.row(y, row);
   }
   return {};
 }
