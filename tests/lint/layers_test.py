@@ -102,7 +102,7 @@ def check_includes(root):
                 folder, slash, _ = quoted.partition("/")
                 if not slash:
                     found.append(f'{name}:{number}: include "{quoted}" by its folder')
-                elif folder not in LAYERS + TOOL_FOLDERS + ["stripepack"]:
+                elif folder not in LAYERS + TOOL_FOLDERS + ["stripepack", "picture"]:
                     found.append(f"{name}:{number}: {folder}/ is neither a layer nor a tools folder")
     for path in sources(root, "libimage/src"):
         for number, quoted, _ in included(path.read_text()):

@@ -11,6 +11,7 @@
 #include "commands/options.h"
 #include "commands/pack_report.h"
 #include "commands/source_options.h"
+#include "commands/transform_options.h"
 #include "format/constants.h"
 #include "pipeline/dry_run.h"
 #include "pipeline/pack_run.h"
@@ -105,6 +106,7 @@ void PackCommand::add_to(CLI::App& app) {
   add_places(app);
   add_listing_options();
   add_geometry_options();
+  add_transform_options(*sub_, &options_.transform);
   add_jobs_option(*sub_, &options_.jobs);
   sub_->add_option("--io-threads", options_.io_threads,
                    "Threads that wait for the source's files; default 4 for each job, at least 16")
@@ -191,6 +193,8 @@ int PackCommand::run(Ui& ui) {
   if (options_.sha256 && !sha256_available()) {
     return ui.fail(unsupported("this build has no libcrypto, which --sha256 needs"), kExitUsage);
   }
+  const Status sensible = check_transform_options(*sub_, options_.transform);
+  if (!sensible.ok()) return ui.fail(sensible, kExitUsage);
   const Status enough = check_least_memory(options_);
   if (!enough.ok()) return ui.fail(enough);
   if (options_.dry_run) return run_dry(ui);

@@ -92,7 +92,8 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
   job.group_bytes = std::clamp(memory.payload_bytes / 128, kMiB / 16, kMiB);
   const uint64_t in_memory_limit = std::max(job.group_bytes, memory.payload_bytes / 16);
   BufferPool buffers(job.group_bytes, memory.payload_bytes / job.group_bytes);
-  const Preparer preparer(source, schema, options, arena, buffers, in_memory_limit,
+  const uint64_t made_limit = memory.payload_bytes * memory.shards_at_once / 2;
+  const Preparer preparer(source, schema, options, arena, buffers, in_memory_limit, made_limit,
                           [&shared] { return shared.stopping(); });
   IoPool io(result.io_threads);
   job.dir = &dir;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/hash.h"
+#include "image/transform.h"
 #include "io/directory.h"
 #include "layout/fill.h"
 #include "pipeline/pack_schema.h"
@@ -104,11 +105,32 @@ StoredSample stored_sample(const SizedSample& sample, const PackSchema& pack) {
   return stored;
 }
 
+// Gives the sample's picture the size that it is guessed to get.
+void make_anew(const TransformOptions& transform, const PackSchema& pack, SizedSample* sample) {
+  if (sample->blob_bytes.empty()) {
+    sample->size_bytes = estimated_bytes(transform, sample->size_bytes);
+    return;
+  }
+  for (size_t blob = 0; blob < sample->blob_bytes.size(); ++blob) {
+    if (pack.blobs[blob].content == BlobContent::kAny) continue;
+    uint64_t& bytes = sample->blob_bytes[blob];
+    if (bytes == kAbsentBlob) return;
+    const uint64_t made = estimated_bytes(transform, bytes);
+    sample->size_bytes = sample->size_bytes - bytes + made;
+    bytes = made;
+    return;
+  }
+}
+
 // Fills chunks with the samples that were kept and scales the outcome to all of them.
-PackEstimate estimate_pack(const PlanInfo& info, const SplitSizes& sizes, bool sha256) {
+PackEstimate estimate_pack(const PlanInfo& info, const SplitSizes& sizes,
+                           const PackOptions& options) {
   PackEstimate estimate;
   const PackSchema pack = make_pack_schema(info);
   std::vector<SizedSample> samples = sizes.kept;
+  if (options.transform.on()) {
+    for (SizedSample& sample : samples) make_anew(options.transform, pack, &sample);
+  }
   std::sort(samples.begin(), samples.end());
   uint64_t payload = 0, capacity = 0, padding = 0, chunks = 0;
   // A shard's last chunk ends early, so it pads nothing to speak of: each shard is filled apart.
@@ -155,10 +177,11 @@ PackEstimate estimate_pack(const PlanInfo& info, const SplitSizes& sizes, bool s
   estimate.table_bytes = scaled(capacity - padding - payload);
   estimate.index_bytes = samples_in_all * kIndexBytesPerSample + 2 * sizes.key_bytes;
   for (const std::string& name : info.classes) estimate.index_bytes += 3 * (name.size() + 16);
+  estimate.payload_bytes = options.transform.on() ? scaled(payload) : info.total_bytes;
   estimate.pack_bytes =
-      info.total_bytes + estimate.padding_bytes + estimate.table_bytes + estimate.index_bytes;
+      estimate.payload_bytes + estimate.padding_bytes + estimate.table_bytes + estimate.index_bytes;
   // Shards, and index.spki, manifest.json, layout.json, run.json and rejects.tsv.
-  estimate.files = uint64_t{info.geometry.shard_count} + 5 + (sha256 ? 1 : 0);
+  estimate.files = uint64_t{info.geometry.shard_count} + 5 + (options.sha256 ? 1 : 0);
   return estimate;
 }
 
@@ -229,7 +252,8 @@ Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
   for (size_t i = 0; i < planned.splits.size(); ++i) {
     DryRunReport::Split split;
     split.info = std::move(planned.splits[i].info);
-    split.estimate = estimate_pack(split.info, watched.sizes[i], options.sha256);
+    split.estimate = estimate_pack(split.info, watched.sizes[i], options);
+    split.made_anew = options.transform.on();
     report.pack_bytes += split.estimate.pack_bytes;
     report.files += split.estimate.files;
     const uint64_t plan_bytes =

@@ -23,6 +23,7 @@ struct PackEstimate {
   uint64_t padding_bytes = 0;  // zeros at the ends of chunks
   uint64_t table_bytes = 0;    // headers and sample tables of chunks, gaps between blobs
   uint64_t index_bytes = 0;    // footers and index
+  uint64_t payload_bytes = 0;  // a guess where pictures are made anew
   uint64_t pack_bytes = 0;     // all of it and the payload
   uint64_t files = 0;
 };
@@ -32,6 +33,7 @@ struct DryRunReport {
   struct Split {
     PlanInfo info;
     PackEstimate estimate;
+    bool made_anew = false;
   };
   std::vector<Split> splits;
 

@@ -39,6 +39,10 @@ void add_split_text(const DryRunReport::Split& split, std::string* out) {
   *out +=
       str_cat("  samples   ", format_count(info.sample_count), " (", format_size(info.total_bytes),
               ", largest ", format_size(info.max_sample_bytes), ")\n");
+  if (split.made_anew) {
+    *out += str_cat("  made anew about ", format_size(estimate.payload_bytes),
+                    " of pictures; that and all that follows from it is an estimate\n");
+  }
   if (info.listed_rejects != 0) {
     *out += str_cat("  rejected  ", format_count(info.listed_rejects), " by the listing alone\n");
   }
@@ -85,6 +89,8 @@ void add_split_json(JsonWriter& json, const DryRunReport::Split& split) {
   json.member("bytes", info.total_bytes).member("max_sample_bytes", info.max_sample_bytes);
   json.member("shards", info.geometry.shard_count).member("chunk_bytes", info.geometry.chunk_bytes);
   json.member("chunks", split.estimate.chunk_count);
+  json.member("made_anew", split.made_anew);
+  json.member("payload_bytes", split.estimate.payload_bytes);
   json.member("padding_bytes", split.estimate.padding_bytes);
   json.member("table_bytes", split.estimate.table_bytes);
   json.member("index_bytes", split.estimate.index_bytes);

@@ -4,6 +4,7 @@
 #include "image/probe.h"
 #include "pipeline/pack_proof.h"
 #include "pipeline/side_by_side.h"
+#include "sinks/sample_text.h"
 
 namespace spk {
 
@@ -15,20 +16,22 @@ constexpr uint64_t kMostRunBytes = uint64_t{256} << 20;
 class DecodeAll {
  public:
   DecodeAll(const Pack& pack, const std::string& split, const ProofOptions& options, uint16_t field)
-      : pack_(pack), split_(split), options_(options), field_(field) {}
+      : pack_(pack), split_(split), options_(options), field_(field), pixels_(holds_pixels(pack)) {}
 
   Status chunk(uint64_t number);
   ProofCounts counts() const { return counts_; }
 
  private:
   void report(uint64_t sample, std::string what);
+  Status check_size(uint64_t sample, uint64_t bytes);
   Status sample(const ChunkLocation& chunk, ByteSpan bytes, uint64_t sample);
 
   const Pack& pack_;
   const std::string& split_;
   const ProofOptions& options_;
   const uint16_t field_;
-  std::mutex mutex_;  // guards counts_ and the sink
+  const bool pixels_;  // nothing to decode, but there must be as many as the dimensions say
+  std::mutex mutex_;   // guards counts_ and the sink
   ProofCounts counts_;
 };
 
@@ -37,6 +40,20 @@ void DecodeAll::report(uint64_t sample, std::string what) {
   const std::lock_guard lock(mutex_);
   counts_.faults += 1;
   options_.fault({split_, sample, key.ok() ? *key : std::string(), std::move(what)});
+}
+
+Status DecodeAll::check_size(uint64_t sample, uint64_t bytes) {
+  uint64_t sizes[3] = {};
+  const char* const names[3] = {"height", "width", "channels"};
+  for (size_t i = 0; i < 3; ++i) {
+    const uint16_t field = pack_.schema().find(names[i]);
+    if (field == kNoField) continue;
+    SPK_ASSIGN(const std::vector<int64_t> value, pack_.ints(sample, field));
+    if (value.size() == 1 && value[0] > 0) sizes[i] = static_cast<uint64_t>(value[0]);
+  }
+  const Status right = check_pixels({sizes[0], sizes[1], sizes[2]}, bytes);
+  if (!right.ok()) report(sample, right.message());
+  return {};
 }
 
 Status DecodeAll::sample(const ChunkLocation& chunk, ByteSpan bytes, uint64_t sample) {
@@ -48,6 +65,7 @@ Status DecodeAll::sample(const ChunkLocation& chunk, ByteSpan bytes, uint64_t sa
     report(sample, intact.message());
     return {};
   }
+  if (pixels_) return check_size(sample, blob->size());
   MemoryView view(*blob);
   ProbeOptions probe;
   probe.check = CheckMode::kDecode;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/transform_options.h"
+
 namespace spk {
 
 enum class CheckMode { kNone, kStructure, kDecode };
@@ -43,6 +45,8 @@ struct PackOptions {
   std::string labels_name;                  // HDF5: of the labels; empty: found
   std::string array_layout;                 // HDF5: "nhwc", "nchw" ...; empty: told by the shape
   ArrayScale array_scale = ArrayScale::kUnsaid;
+
+  TransformOptions transform;  // of the pictures
 
   std::vector<std::string> select;  // packs: --select, as typed
 

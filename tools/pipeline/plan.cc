@@ -205,7 +205,7 @@ Result<PlanInfo> Planner::make_info(uint32_t split) const {
   info.max_sample_bytes = totals.max_bytes;
   GeometryRequest request;
   request.sample_count = totals.samples;
-  request.total_bytes = totals.bytes;
+  request.total_bytes = estimated_total_bytes(options_, totals.samples, totals.bytes);
   request.chunk_bytes = options_.chunk_bytes;
   request.shard_bytes = options_.shard_bytes;
   request.shard_count = options_.shard_count;
@@ -216,6 +216,7 @@ Result<PlanInfo> Planner::make_info(uint32_t split) const {
   info.classes = listing.classes;
   info.blobs = listing.blobs;
   info.numbers = listing.numbers;
+  SPK_TRY(set_transformed_contents(options_, &info.blobs));
   info.listed_rejects = totals.rejects;
   if (!listing.classes.empty()) {
     info.class_counts = totals.class_counts;

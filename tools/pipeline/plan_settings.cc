@@ -1,9 +1,12 @@
 #include "pipeline/plan_settings.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "base/text.h"
 #include "format/constants.h"
+#include "image/encode.h"
+#include "image/transform.h"
 #include "pipeline/entry_codec.h"
 
 namespace spk {
@@ -34,7 +37,7 @@ const char* check_name(CheckMode mode) {
 }
 
 // "image:picture,mask:any,box:float64[4]"; empty for the usual one picture.
-std::string fields_text(const Listing& listing) {
+std::string fields_text(const PlanInfo& listing) {
   if (listing.blobs == Listing{}.blobs && listing.numbers.empty()) return {};
   std::string text;
   const auto add = [&](const std::string& name, const std::string& what) {
@@ -55,6 +58,61 @@ std::string fields_text(const Listing& listing) {
   return text;
 }
 
+const char* mode_name(ResizeMode mode) {
+  switch (mode) {
+    case ResizeMode::kKeepRatio: return "keep_ratio";
+    case ResizeMode::kKeepRatioLargest: return "keep_ratio_largest";
+    case ResizeMode::kCenterCrop: return "center_crop";
+    case ResizeMode::kBorder: return "border";
+    case ResizeMode::kExact: return "exact";
+  }
+  return "unknown";
+}
+
+const char* filter_name(ResizeFilter filter) {
+  switch (filter) {
+    case ResizeFilter::kArea: return "area";
+    case ResizeFilter::kLanczos: return "lanczos";
+    case ResizeFilter::kBilinear: return "bilinear";
+  }
+  return "unknown";
+}
+
+const char* encode_name(EncodeAs encode) {
+  switch (encode) {
+    case EncodeAs::kSame: return "same";
+    case EncodeAs::kJpeg: return "jpeg";
+    case EncodeAs::kPng: return "png";
+    case EncodeAs::kWebp: return "webp";
+    case EncodeAs::kRaw: return "raw";
+  }
+  return "unknown";
+}
+
+// Nothing without transforms, so that plans are then what they were before there were any.
+void add_transform(const TransformOptions& transform,
+                   std::vector<std::pair<std::string, std::string>>* settings) {
+  if (!transform.on()) return;
+  settings->emplace_back("transform", "1");  // changes when the same options make other bytes
+  if (transform.resizes()) {
+    settings->emplace_back("resize", str_cat(transform.width, "x", transform.height));
+    settings->emplace_back("resize_mode", mode_name(transform.mode));
+    settings->emplace_back("only_if_bigger", transform.only_if_bigger ? "yes" : "no");
+    settings->emplace_back("interpolation", filter_name(transform.filter));
+  }
+  settings->emplace_back("encode", encode_name(transform.encode));
+  settings->emplace_back("quality", str_cat(transform.quality));
+  if (transform.colour != ColourMode::kSame) {
+    settings->emplace_back("color", transform.colour == ColourMode::kRgb ? "rgb" : "gray");
+  }
+  settings->emplace_back("orient", transform.orient ? "yes" : "no");
+  settings->emplace_back("strip_metadata", transform.strip_metadata ? "yes" : "no");
+  if (transform.background) {
+    settings->emplace_back("background", to_hex(*transform.background).substr(10));
+  }
+  for (auto& version : image::codec_versions()) settings->push_back(std::move(version));
+}
+
 const char* label_kind_name(LabelKind kind) {
   switch (kind) {
     case LabelKind::kNone: return "none";
@@ -71,6 +129,27 @@ ShuffleMode resolved_shuffle(ShuffleMode asked, std::string_view split) {
   return is_evaluation_split(split) ? ShuffleMode::kNone : ShuffleMode::kFull;
 }
 
+uint64_t estimated_total_bytes(const PackOptions& options, uint64_t samples, uint64_t bytes) {
+  if (!options.transform.on() || samples == 0) return bytes;
+  return samples * estimated_bytes(options.transform, bytes / samples);
+}
+
+Status set_transformed_contents(const PackOptions& options, std::vector<SourceBlob>* blobs) {
+  const TransformOptions& transform = options.transform;
+  if (!transform.on()) return {};
+  const auto found = std::find_if(blobs->begin(), blobs->end(), [](const SourceBlob& blob) {
+    return blob.content != BlobContent::kAny;
+  });
+  if (found == blobs->end()) {
+    return invalid_argument("no field of the source is a picture that could be transformed")
+        .at_path(options.source);
+  }
+  if (transform.encode == EncodeAs::kSame) return {};
+  found->content =
+      transform.encode == EncodeAs::kRaw ? BlobContent::kPixels : BlobContent::kPicture;
+  return {};
+}
+
 void resolve_settings(const PackOptions& options, const Listing& listing, PlanInfo* info) {
   std::string splits;
   for (const std::string& name : listing.splits) splits += str_cat(splits.empty() ? "" : ",", name);
@@ -81,10 +160,11 @@ void resolve_settings(const PackOptions& options, const Listing& listing, PlanIn
   if (!listing.form.empty()) settings.emplace_back("source_form", listing.form);
   settings.emplace_back("splits", splits.empty() ? "none" : splits);
   settings.emplace_back("labels", label_kind_name(info->label_kind));
-  if (const std::string fields = fields_text(listing); !fields.empty()) {
+  if (const std::string fields = fields_text(*info); !fields.empty()) {
     settings.emplace_back("fields", fields);
   }
   for (const auto& decision : listing.decisions) settings.push_back(decision);
+  add_transform(options.transform, &settings);
   settings.emplace_back("check", check_name(options.check));
   settings.emplace_back("max_pixels", str_cat(options.max_pixels));
   settings.emplace_back("chunk_bytes", str_cat(info->geometry.chunk_bytes));

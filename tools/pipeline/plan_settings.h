@@ -14,6 +14,13 @@ namespace spk {
 // test).
 ShuffleMode resolved_shuffle(ShuffleMode asked, std::string_view split);
 
+// What `bytes` of so many samples become, as far as the options tell; `bytes` without transforms.
+uint64_t estimated_total_bytes(const PackOptions& options, uint64_t samples, uint64_t bytes);
+
+// Says of the blob that is transformed what comes out. kInvalidArgument where transforms are asked
+// for and no blob is a picture.
+Status set_transformed_contents(const PackOptions& options, std::vector<SourceBlob>* blobs);
+
 // Fills info->settings from the options, the listing, and what else of `info` is settled.
 void resolve_settings(const PackOptions& options, const Listing& listing, PlanInfo* info);
 

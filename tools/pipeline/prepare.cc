@@ -14,6 +14,7 @@ namespace {
 // Payloads in a group's buffer start on cache lines.
 constexpr uint64_t kPayloadAlignBytes = 64;
 constexpr uint64_t kStreamPieceBytes = uint64_t{1} << 20;
+constexpr uint64_t kLeastDecodingBytes = uint64_t{32} << 20;
 
 // What rejects a sample rather than failing the shard: content, absence, permission.
 bool is_reject(const Status& status) {
@@ -43,6 +44,27 @@ void BufferPool::give_back(AlignedBuffer buffer) {
   if (free_.size() < kept_) free_.push_back(std::move(buffer));
 }
 
+Preparer::Preparer(const Source& source, const PackSchema& schema, const PackOptions& options,
+                   tbb::task_arena& arena, BufferPool& pool, uint64_t in_memory_limit_bytes,
+                   uint64_t made_limit_bytes, std::function<bool()> stopping)
+    : source_(source),
+      schema_(schema),
+      options_(options),
+      arena_(arena),
+      pool_(pool),
+      in_memory_limit_bytes_(in_memory_limit_bytes),
+      stopping_(std::move(stopping)),
+      made_budget_(made_limit_bytes) {
+  if (!options.transform.on()) return;
+  transformer_ =
+      std::make_unique<const Transformer>(options.transform, options.max_pixels,
+                                          std::max(options.memory_bytes / 4, kLeastDecodingBytes));
+  while (picture_blob_ + 1 < schema.blobs.size() &&
+         schema.blobs[picture_blob_].content == BlobContent::kAny) {
+    ++picture_blob_;
+  }
+}
+
 uint64_t Preparer::buffer_bytes(const SampleEntry& entry) {
   return round_up(entry.size_bytes, kPayloadAlignBytes);
 }
@@ -50,13 +72,17 @@ uint64_t Preparer::buffer_bytes(const SampleEntry& entry) {
 void Preparer::prepare(SampleGroup& group) const {
   group.status = read_group(group);
   if (!group.status.ok()) return;
+  bool buffer_is_used = false;
   run_in_arena(arena_, [&] {
     for (PreparedSample& sample : group.samples) {
-      if (!sample.in_memory) continue;
+      if (!sample.in_memory || sample.transformed) continue;
       group.status = check(sample);
+      if (group.status.ok() && transformer_) group.status = transform(sample);
       if (!group.status.ok()) return;
+      buffer_is_used = buffer_is_used || (sample.in_memory && !sample.transformed);
     }
   });
+  if (!buffer_is_used) group.buffer.reset();
 }
 
 Status Preparer::read_group(SampleGroup& group) const {
@@ -114,6 +140,7 @@ Status Preparer::prepare_streamed(PreparedSample& sample) const {
     sample.reject = reject_reason(handle.status());
     return {};
   }
+  if (transformer_) return prepare_whole(sample, **handle);
   fill_numbers(sample);
   std::vector<uint8_t> piece(kStreamPieceBytes);
   uint64_t start = 0;
@@ -149,7 +176,7 @@ Status Preparer::take_blob(PreparedSample& sample, size_t blob, ByteView& view,
 }
 
 Status Preparer::look_at_blob(PreparedSample& sample, size_t blob, ByteView& view) const {
-  const BlobContent content = schema_.blobs[blob].content;
+  const BlobContent content = input_content(sample.entry, blob);
   const bool is_first = blob == 0;
   PixelDimensions size = sample.entry.pixels;
   if (content == BlobContent::kPixels) {

@@ -33,8 +33,17 @@ uint64_t memory_beside_kept(uint64_t memory_bytes, uint64_t kept_samples) {
 // through.
 constexpr uint64_t kStreamBytes = uint64_t{2} << 20;
 
+// Of all blobs.
+uint64_t payload_bytes(const StoredSample& sample) {
+  uint64_t bytes = 0;
+  for (const StoredField& field : sample.fields) {
+    if (field.present) bytes += field.bytes;
+  }
+  return bytes;
+}
+
 uint64_t waiting_bytes(const SampleGroup& group) {
-  return group.bytes + group.samples.size() * kWaitingSampleBytes +
+  return group.bytes + group.made_bytes + group.samples.size() * kWaitingSampleBytes +
          (group.streamed ? kStreamBytes : 0);
 }
 
@@ -117,7 +126,10 @@ class ShardBuilder {
   // A sample between its preparation and its chunk.
   struct Held {
     SampleEntry entry;
-    std::shared_ptr<GroupBuffer> buffer;  // empty: its bytes are read again when it is placed
+    // Both empty: its bytes are read, or made, again when it is placed.
+    std::shared_ptr<GroupBuffer> buffer;
+    std::shared_ptr<const MadeBytes> made;
+    bool transformed = false;
     ByteSpan payload;
     uint64_t bytes = 0;
   };
@@ -132,6 +144,8 @@ class ShardBuilder {
   Status write(FilledChunk chunk);
   Status read_again(const SampleEntry& entry, std::unique_ptr<SampleHandle>& handle,
                     uint64_t offset, MutableByteSpan into) const;
+  Status copy_made(const SampleEntry& entry, uint64_t bytes, std::vector<uint8_t>& made,
+                   uint64_t offset, MutableByteSpan into) const;
 
   const ShardJob& job_;
   const uint32_t shard_;
@@ -187,12 +201,13 @@ Result<bool> ShardBuilder::next_group() {
     }
     const bool in_memory = sample.entry.reject.empty() && job_.preparer->fits_memory(sample.entry);
     const uint64_t bytes = in_memory ? Preparer::buffer_bytes(sample.entry) : 0;
-    if (reads && group->bytes + bytes > job_.group_bytes) {
+    if (reads && std::max(group->bytes + bytes, group->made_bytes) > job_.group_bytes) {
       pushed_back_ = std::move(sample.entry);
       break;
     }
     reads = true;
     group->bytes += bytes;
+    if (in_memory) group->made_bytes += job_.preparer->made_bytes(sample.entry.size_bytes);
     group->samples.push_back(std::move(sample));
     if (!in_memory && group->samples.back().entry.reject.empty()) {
       group->streamed = true;
@@ -248,7 +263,7 @@ void ShardBuilder::wait_for_all() {
 
 Status ShardBuilder::consume(SampleGroup& group) {
   BuildShared& shared = *job_.shared;
-  const bool hold = held_bytes_ + group.bytes <= memory_bytes_ / 2;
+  const bool hold = held_bytes_ + std::max(group.bytes, group.made_bytes) <= memory_bytes_ / 2;
   uint64_t bytes = 0;
   uint64_t rejected = 0;
   for (PreparedSample& sample : group.samples) {
@@ -269,8 +284,13 @@ Status ShardBuilder::consume(SampleGroup& group) {
     const uint64_t item = next_item_++;
     Held held;
     held.entry = std::move(sample.entry);
+    held.transformed = sample.transformed;
     if (sample.in_memory && hold) {
-      held.buffer = group.buffer;
+      if (sample.transformed) {
+        held.made = std::move(sample.made);
+      } else {
+        held.buffer = group.buffer;
+      }
       held.payload = sample.payload;
       held.bytes = sample.payload.size();
       held_bytes_ += held.bytes;
@@ -315,9 +335,22 @@ Status ShardBuilder::read_again(const SampleEntry& entry, std::unique_ptr<Sample
   return {};
 }
 
+// The same for one that is made anew. MADE is filled at the first call and emptied at the last.
+Status ShardBuilder::copy_made(const SampleEntry& entry, uint64_t bytes, std::vector<uint8_t>& made,
+                               uint64_t offset, MutableByteSpan into) const {
+  if (job_.shared->stopping()) return Status(Code::kCancelled, "stopped");
+  if (made.empty()) {
+    SPK_ASSIGN(made, job_.preparer->make_again(entry, bytes));
+  }
+  std::copy_n(made.begin() + static_cast<ptrdiff_t>(offset), into.size(), into.begin());
+  if (offset + into.size() == made.size()) made = {};
+  return {};
+}
+
 Status ShardBuilder::write(FilledChunk chunk) {
   std::vector<BlobSource> blobs;
   std::vector<std::unique_ptr<SampleHandle>> handles(chunk.items.size());
+  std::vector<std::vector<uint8_t>> made(chunk.items.size());  // again, while it is copied
   const std::vector<uint64_t> items = chunk.items;
   if (!writer_.next_is_kept()) {
     for (size_t i = 0; i < items.size(); ++i) {
@@ -327,8 +360,14 @@ Status ShardBuilder::write(FilledChunk chunk) {
         const StoredField& field = chunk.samples[i].fields[blob];
         if (!field.present) continue;
         BlobSource& source = blobs.emplace_back();
-        if (held.buffer || held.entry.size_bytes == 0) {
+        if (held.buffer || held.made || (held.entry.size_bytes == 0 && !held.transformed)) {
           source.bytes = held.payload.subspan(start, field.bytes);
+        } else if (held.transformed) {
+          const uint64_t bytes = payload_bytes(chunk.samples[i]);
+          source.read = [this, &items, &made, i, start, bytes](uint64_t offset,
+                                                               MutableByteSpan into) {
+            return copy_made(held_.at(items[i]).entry, bytes, made[i], start + offset, into);
+          };
         } else {
           source.read = [this, &items, &handles, i, start](uint64_t offset, MutableByteSpan into) {
             return read_again(held_.at(items[i]).entry, handles[i], start + offset, into);
