@@ -262,15 +262,15 @@ TEST(FileSample, MtimesAreComparedInTheDigitsThatAreListed) {
 TEST_F(SourceTest, SourcesAreRecognisedByContent) {
   folder("none");
   EXPECT_EQ(list("absent").status.code(), Code::kNotFound);
-  write("data.tar", std::string(257, 'x') + "ustar");
-  EXPECT_EQ(list("data.tar").status.code(), Code::kNotThisFormat);
-  EXPECT_EQ(list("data.tar").status.message(), "found a tar archive, not a list of samples");
+  write("data.img", "hsqs and more");
+  EXPECT_EQ(list("data.img").status.code(), Code::kNotThisFormat);
+  EXPECT_EQ(list("data.img").status.message(), "found a SquashFS image, not a list of samples");
   write("p.txt", "\xff\xd8\xff\xe0");
   EXPECT_EQ(list("p.txt").status.message(), "found a JPEG picture, not a list of samples");
   write("pack/index.spki");
   EXPECT_EQ(list("pack").status.code(), Code::kNotThisFormat);
   PackOptions options;
-  options.source_kind = "lmdb";
+  options.source_kind = "leveldb";
   EXPECT_EQ(list("none", options).status.code(), Code::kInvalidArgument);
   options.source_kind = "manifest";
   EXPECT_EQ(list("none", options).status.code(), Code::kNotThisFormat);

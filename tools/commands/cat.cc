@@ -3,10 +3,10 @@
 #include <optional>
 
 #include "base/text.h"
-#include "sinks/blob_copy.h"
 #include "commands/options.h"
 #include "commands/pack_set.h"
 #include "commands/sample_facts.h"
+#include "sinks/blob_copy.h"
 #include "ui/signals.h"
 
 namespace spk {

@@ -51,16 +51,12 @@ Status check_is_text(const SourceLook& look) {
   return {};
 }
 
-Status check_is_no_store(const SourceLook& look) {
-  const std::array<std::pair<const char*, const char*>, 1> stores = {
-      std::pair{"index.spki", "a pack already"}};
-  for (const auto& [name, what] : stores) {
-    if (!look.has_file(name)) continue;
-    return Status(Code::kNotThisFormat,
-                  str_cat("found ", what, " ('", name, "'), not a folder of pictures"))
-        .at_path(look.path);
-  }
-  return {};
+Status check_is_no_pack(const SourceLook& look) {
+  if (!look.has_file("index.spki")) return {};
+  return Status(Code::kNotThisFormat,
+                "found a pack's index.spki, but no manifest.json: neither a pack nor pictures")
+      .at_path(look.path)
+      .with_hint("`stripepack repair` makes a lost manifest anew");
 }
 
 const SourceKind* find_kind(std::string_view name) {
@@ -83,7 +79,7 @@ SourceKind folder_kind() {
       return invalid_argument("--root goes with a list of samples, but SRC is a folder")
           .at_path(escape_bytes(look.path));
     }
-    SPK_TRY(check_is_no_store(look));
+    SPK_TRY(check_is_no_pack(look));
     return FolderSource::open_root(look.path);
   };
   return {"folder", "a folder of pictures", recognises, open};
