@@ -142,8 +142,10 @@ class Bench {
   }
 
   // An epoch of a loader; each run the next one. Cold: of a new loader.
-  Side loader(EngineChoice engine, bool check, bool direct = false) {
+  Side loader(EngineChoice engine, bool check, bool direct = false,
+              OrderKind order = OrderKind::kShuffled) {
     LoaderOptions options;
+    options.order = order;
     options.engine = engine;
     options.check_checksums = check;
     options.direct = direct ? DirectChoice::kOn : DirectChoice::kOff;
@@ -173,7 +175,9 @@ class Bench {
     const char* const name = engine == EngineChoice::kMmap    ? "mmap"
                              : engine == EngineChoice::kUring ? "uring"
                                                               : "pool";
-    return {str_cat("loader, ", name, direct ? ", direct" : "", ", checks ", check ? "on" : "off"),
+    return {str_cat("loader, ", name, direct ? ", direct" : "",
+                    order == OrderKind::kSequential ? ", in storage order" : "", ", checks ",
+                    check ? "on" : "off"),
             run};
   }
 
@@ -391,8 +395,10 @@ void measure_warm(Bench& bench, const Settings& settings) {
   }
 #if SPK_HAVE_LMDB
   if (!settings.lmdb.empty()) {
-    bench.compare(bench.lmdb_cursor(), bench.loader(EngineChoice::kPool, false), 1);
-    bench.compare(bench.lmdb_cursor(), bench.loader(EngineChoice::kPool, true), 0);
+    for (const OrderKind order : {OrderKind::kShuffled, OrderKind::kSequential}) {
+      bench.compare(bench.lmdb_cursor(), bench.loader(EngineChoice::kPool, false, false, order), 1);
+      bench.compare(bench.lmdb_cursor(), bench.loader(EngineChoice::kPool, true, false, order), 0);
+    }
   }
 #endif
 }

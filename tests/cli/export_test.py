@@ -79,6 +79,19 @@ class ExportTest(PackTest):
             file.write(bytes([byte ^ 0x80]))
         return row
 
+    def test_what_is_verified_may_have_a_key_twice_or_have_been_made_anew(self):
+        src = self.path("some")
+        pictures.make_folder(src, {"cat": 12, "dog": 9})
+        self.pack(src, self.path("one"))
+        self.expect(run("repack", self.path("one"), self.path("one"), self.path("twice")), DONE)
+        self.pack(src, self.path("anew"), "--resize", "24", "--encode", "jpeg")
+        for pack in ("twice", "anew"):
+            for kind in ("folder", "tar", "tfrecord"):
+                with self.subTest(pack=pack, kind=kind):
+                    dest = self.path("%s-%s" % (pack, kind))
+                    self.expect(run("export", self.path(pack), dest, "--to", kind, "--verify"),
+                                DONE)
+
     def test_same_bytes_for_any_number_of_threads(self):
         for kind in KINDS:
             with self.subTest(kind=kind):

@@ -89,7 +89,7 @@ class RepackTest(PackTest):
         self.repack(self.out, self.new, "--select", "class=cow", code=FAILED,
                     words=["no class 'cow'"])
         self.repack(self.out, self.new, "--select", "glob=nothing", code=USAGE,
-                    words=["nothing to pack", "60 not selected"])
+                    words=["no sample is selected", "60 not selected"])
         self.assert_no_leftovers("out", "src")
 
     def test_packs_become_one(self):

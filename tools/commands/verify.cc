@@ -133,6 +133,18 @@ void VerifyCommand::show_fault(Ui& ui, const ProofFault& fault) {
                        escape_bytes(fault.what)));
 }
 
+// Its source has other bytes, rightly.
+Status refuse_made_anew(const Pack& pack) {
+  for (const auto& [name, value] : pack.settings()) {
+    if (name != "transform") continue;
+    return unsupported(
+               "the pack's pictures were made anew while packing; the source has other bytes")
+        .at_path(pack.path())
+        .with_hint("verify --decode looks at what is in the pack");
+  }
+  return {};
+}
+
 // Lists the source with the choices that the packs were made with, then compares split by split.
 Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& packs,
                               const ProofOptions& options) {
@@ -167,6 +179,7 @@ Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& 
       options.fault({listing.splits[split], UINT64_MAX, "", "is a split that has no pack"});
       continue;
     }
+    SPK_TRY(refuse_made_anew(*pack->pack));
     SPK_ASSIGN(const ProofCounts counts, compare_with_source(*pack->pack, pack->split, *source,
                                                              listing, entries[split], options));
     faults_ += counts.faults;

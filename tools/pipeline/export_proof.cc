@@ -59,6 +59,7 @@ Status match_entries(const ExportJob& job, const std::string& split, bool has_ke
       report(sample, key, str_cat("has the key '", escape_bytes(entry.key), "' in the files"));
       continue;
     }
+    if (entry.path.empty()) entry.path = entry.key;  // where the file lies stays what it is
     entry.key = std::move(key);
     SPK_ASSIGN(entry.ordinal, job.pack->ordinal(sample));
     good.push_back(std::move(entry));

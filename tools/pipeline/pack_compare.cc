@@ -249,13 +249,6 @@ Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& spl
                                         const Source& source, const Listing& listing,
                                         const std::vector<SampleEntry>& entries,
                                         const ProofOptions& options) {
-  for (const auto& [name, value] : pack.settings()) {
-    if (name != "transform") continue;
-    return unsupported(
-               "the pack's pictures were made anew while packing; the source has other bytes")
-        .at_path(pack.path())
-        .with_hint("verify --decode looks at what is in the pack");
-  }
   CompareWithSource compare(pack, split, source, listing, options);
   SPK_TRY(compare.prepare(entries));
   SPK_TRY(side_by_side(options.jobs, entries.size(), [&](uint64_t i) -> Status {

@@ -176,7 +176,9 @@ Status Planner::check_totals() {
     reasons += str_cat(reasons.empty() ? "" : ", ", number, " ", reason);
   }
   if (samples == 0) {
-    std::string message = "nothing to pack: no picture found";
+    const bool unselected = listing.ignored.size() == 1 && listing.ignored.contains("not selected");
+    std::string message =
+        unselected ? "nothing to pack: no sample is selected" : "nothing to pack: no picture found";
     if (ignored != 0) message += str_cat(" (left out: ", reasons, ")");
     return invalid_argument(std::move(message)).at_path(options_.source);
   }

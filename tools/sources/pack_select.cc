@@ -83,7 +83,7 @@ Status PackSelect::read_keys(const std::string& path) {
     if (!key.ok()) {
       return invalid_argument(str_cat("line ", number, ": ", key.status().message()))
           .at_path(path)
-          .with_hint("a key is written as `stripepack ls` prints it: a backslash as \\\\");
+          .with_hint("a key is written as `stripepack ls --keys` prints it: a backslash as \\\\");
     }
     keys_.insert(std::move(*key));
   }

@@ -95,7 +95,7 @@ Status check_no_shard_is_missing(const std::vector<std::string>& paths) {
     seen.example = path;
   }
   for (const auto& [stem, seen] : sets) {
-    if (paths.size() == 1 || seen.numbers.size() >= seen.count) continue;
+    if (seen.numbers.size() >= seen.count) continue;
     uint64_t missing = 0;
     while (seen.numbers.contains(missing)) ++missing;
     return Status(Code::kMismatch, str_cat("found ", seen.numbers.size(), " of ", seen.count,
