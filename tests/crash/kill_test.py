@@ -214,10 +214,18 @@ class StopTest(PackTest):
 
     def wait_until_it_reads(self, process):
         """Until it has read some of the list, and heeds signals."""
+        def has_opened_it():
+            folder = "/proc/%d/fd" % process.pid
+            try:
+                links = [os.readlink(os.path.join(folder, name)) for name in os.listdir(folder)]
+            except FileNotFoundError:  # closed while we looked
+                return False
+            return any(link.endswith("/list.txt") for link in links)
+
         def reads():
             with open("/proc/%d/io" % process.pid, encoding="ascii") as file:
                 counters = dict(line.split(": ") for line in file.read().splitlines())
-            return int(counters["rchar"]) > 300_000
+            return int(counters["rchar"]) > 300_000 and has_opened_it()
 
         self.wait_until(process, reads)
 
