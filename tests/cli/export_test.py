@@ -294,14 +294,12 @@ class ExportTest(PackTest):
             shutil.rmtree(self.dest)
 
     def test_interrupted_by_the_user(self):
-        done = run("export", self.out, self.dest, "--to", "folder", "--jobs", "1",
-                   "--shard-samples", "5")
-        self.expect(done, DONE)
-        shutil.rmtree(self.dest)
         process = start("export", self.out, self.dest, "--to", "folder", "--jobs", "1",
                         "--shard-samples", "5")
-        time.sleep(done.seconds / 2)
-        process.send_signal(signal.SIGINT)
+        while process.poll() is None and not os.path.exists(self.dest + ".partial"):
+            time.sleep(0.0005)
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
         done = finish(process)
         self.assertIn(done.code, (DONE, 130), str(done))
         if done.code == 130:
