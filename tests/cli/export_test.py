@@ -79,6 +79,11 @@ class ExportTest(PackTest):
             file.write(bytes([byte ^ 0x80]))
         return row
 
+    def test_more_than_ten_files_come_back_in_their_order(self):
+        self.expect(run("export", self.out, self.dest, "--to", "recordio", "--shards", "11",
+                        "--verify"), DONE)
+        self.assertIn("data_00.rec", names(self.dest))
+
     def test_what_is_verified_may_have_a_key_twice_or_have_been_made_anew(self):
         src = self.path("some")
         pictures.make_folder(src, {"cat": 12, "dog": 9})

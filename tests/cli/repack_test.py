@@ -90,6 +90,8 @@ class RepackTest(PackTest):
                     words=["no class 'cow'"])
         self.repack(self.out, self.new, "--select", "glob=nothing", code=USAGE,
                     words=["no sample is selected", "60 not selected"])
+        self.expect(run("pack", self.src, self.new, "--select", "class=cat"), USAGE,
+                    "--select is for packs")
         self.assert_no_leftovers("out", "src")
 
     def test_packs_become_one(self):

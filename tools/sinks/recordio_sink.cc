@@ -137,7 +137,10 @@ class RecordSink : public Sink {
   uint64_t default_file_count(uint64_t, uint64_t) const override { return 1; }
   Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
                                           const ExportFile& file) const override {
-    const std::string stem = file.count == 1 ? prefix_ : str_cat(prefix_, "_", file.number);
+    // As many digits as the last one has, so that the names sort as the numbers do.
+    std::string number = str_cat(file.number);
+    number.insert(0, str_cat(file.count - 1).size() - number.size(), '0');
+    const std::string stem = file.count == 1 ? prefix_ : str_cat(prefix_, "_", number);
     SPK_ASSIGN(OutputFile rec, OutputFile::create(directory, stem + ".rec"));
     SPK_ASSIGN(OutputFile idx, OutputFile::create(directory, stem + ".idx"));
     SPK_ASSIGN(OutputFile lst, OutputFile::create(directory, stem + ".lst"));

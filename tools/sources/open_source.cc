@@ -149,12 +149,20 @@ Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
   if (options.accept_any || !options.side_fields.empty() || options.require_fields) {
     return open_files(options, look, kind, std::move(spool));
   }
-  if (kind != nullptr) return kind->open(options, look, std::move(spool));
   for (const SourceKind& one : source_kinds()) {
+    if (kind != nullptr) break;
     SPK_ASSIGN(const bool recognised, one.recognises(look));
-    if (recognised) return one.open(options, look, std::move(spool));
+    if (recognised) kind = &one;
   }
-  return internal_error("no kind of source takes what is neither a folder nor a file");
+  if (kind == nullptr) {
+    return internal_error("no kind of source takes what is neither a folder nor a file");
+  }
+  if (!options.select.empty() && std::string_view(kind->name) != "pack") {
+    return invalid_argument(str_cat("--select is for packs, and this is ", kind->what))
+        .at_path(escape_bytes(options.source))
+        .with_hint("pack all of it, then select with `stripepack repack`");
+  }
+  return kind->open(options, look, std::move(spool));
 }
 
 }  // namespace spk
