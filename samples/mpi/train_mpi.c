@@ -47,8 +47,14 @@ static void* read_index(const char* pack, uint64_t* size) {
 static spk_pack* open_everywhere(const char* path, int rank) {
   uint64_t size = 0;
   void* index = rank == 0 ? read_index(path, &size) : NULL;
-  if (rank == 0 && index == NULL) give_up("cannot read the pack's index.spki");
+  if (index == NULL) size = 0;
   MPI_Bcast(&size, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  if (size ==
+      0) { /* All know of it, none need be aborted: mpirun may lose what an aborted rank said. */
+    if (rank == 0) fprintf(stderr, "train_mpi: cannot read the index: %s/index.spki\n", path);
+    MPI_Finalize();
+    exit(1);
+  }
   if (rank != 0 && (index = malloc(size)) == NULL) give_up("out of memory");
   for (uint64_t at = 0; at < size;) { /* a count of MPI is an int */
     const uint64_t left = size - at;

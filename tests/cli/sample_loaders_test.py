@@ -124,7 +124,7 @@ class SampleLoadersTest(PackTest):
         done = subprocess.run([mpirun, "-n", "2", trainer, self.path("src")], capture_output=True,
                               text=True, timeout=120, env=env)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("cannot read the pack's index.spki", done.stderr)
+        self.assertIn("train_mpi: cannot read the index: %s/index.spki\n" % self.path("src"), done.stderr)
 
 
 if __name__ == "__main__":
