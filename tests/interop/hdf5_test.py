@@ -267,6 +267,38 @@ class Hdf5Test(PackTest):
             done = run("pack", self.file, self.out, "--dry-run")
             self.assertIn(done.code, (DONE, USAGE, FAILED, 3), text(done.err))
 
+    def test_texts_of_any_length_are_read_by_their_places(self):
+        array = RANDOM.integers(0, 256, (5, 7, 6, 3), dtype=numpy.uint8)
+        names = ["a", "", "long " * 300, "\u00e9", "e"]
+
+        def fill(file, **how):
+            file["images"] = array
+            file["labels"] = numpy.array([1, 0, 1, 0, 1])
+            file["class_names"] = numpy.array([b"cat", b"dog"])
+            file.create_dataset("keys", data=numpy.array(names, object),
+                                dtype=h5py.string_dtype(), **how)
+        for how in [{}, {"chunks": (2,), "compression": "gzip"}]:
+            with self.subTest(how=how):
+                self.write(lambda file, how=how: fill(file, **how))
+                self.pack_file()
+                self.assertEqual([one["key"] for one in samples(self.out)],
+                                 [name.encode() for name in ["a", "00000001"] + names[2:]])
+        self.write(fill)
+        with h5py.File(self.file, "r") as file:
+            at = file["keys"].id.get_offset()
+        with open(self.file, "rb") as file:
+            whole = file.read()
+        # An address of nothing, of another thing, and a text that is longer than what is stored.
+        for where, what, words in [(4, b"\xff" * 7 + b"\x7f", "behind the end"),
+                                   (4, b"\0" * 8, "where none are"),
+                                   (0, b"\xff\xff\0\0", "longer than what is stored"),
+                                   (12, b"\xff\xff\0\0", "missing")]:
+            data = bytearray(whole)
+            data[at + where:at + where + len(what)] = what
+            with open(self.file, "wb") as file:
+                file.write(data)
+            self.pack_file(code=FAILED, words=["keys", words])
+
     @unittest.skipIf(SANITIZED, "sanitizers need memory of their own")
     def test_a_large_sparse_file_needs_little_memory(self):
         def fill(file):

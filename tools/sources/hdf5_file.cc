@@ -38,7 +38,6 @@ namespace {
 
 constexpr unsigned kMostDepth = 64;  // of groups within groups
 constexpr size_t kMostFilters = 32;
-constexpr size_t kMostStringBytes = size_t{1} << 20;
 
 std::mutex& library_mutex() {
   static std::mutex mutex;
@@ -105,6 +104,8 @@ void describe_type(hid_t type, Hdf5Dataset* dataset) {
     dataset->what = "opaque bytes";
   } else if (kind == H5T_STRING) {
     dataset->kind = Hdf5Dataset::Kind::kStrings;
+    dataset->in_heap = H5Tis_variable_str(type) > 0;
+    if (dataset->in_heap) dataset->element_bytes = kHeapPlaceBytes;
     dataset->what = "texts";
   }
 }
@@ -358,6 +359,7 @@ Result<std::optional<std::vector<uint8_t>>> LibraryFile::compact_bytes(const Hdf
 
 Result<std::vector<std::string>> LibraryFile::strings(const Hdf5Dataset& dataset, uint64_t first,
                                                       uint64_t count) {
+  if (dataset.in_heap) return internal_error("texts of the heap asked of the library");
   const std::lock_guard lock(library_mutex());
   SPK_ASSIGN(const hid_t id, opened(dataset.path));
   const Id type(H5Dget_type(id), H5Tclose);
@@ -369,16 +371,10 @@ Result<std::vector<std::string>> LibraryFile::strings(const Hdf5Dataset& dataset
     return error("texts cannot be read", dataset.path);
   }
   std::vector<std::string> texts;
-  if (H5Tis_variable_str(type.get()) > 0) {
-    std::vector<char*> read(count, nullptr);
-    if (H5Dread(id, type.get(), memory.get(), space.get(), H5P_DEFAULT, read.data()) < 0) {
-      return error("texts cannot be read", dataset.path);
-    }
-    for (const char* text : read) texts.emplace_back(text == nullptr ? "" : text);
-    H5Dvlen_reclaim(type.get(), memory.get(), H5P_DEFAULT, read.data());
-    return texts;
+  if (H5Tis_variable_str(type.get()) != 0 || H5Tget_size(type.get()) != dataset.element_bytes) {
+    return error("texts are not what they were", dataset.path);
   }
-  if (dataset.element_bytes > kMostStringBytes) return error("texts are too long", dataset.path);
+  if (dataset.element_bytes > kMostTextBytes) return error("texts are too long", dataset.path);
   std::vector<char> read(count * dataset.element_bytes);
   if (H5Dread(id, type.get(), memory.get(), space.get(), H5P_DEFAULT, read.data()) < 0) {
     return error("texts cannot be read", dataset.path);

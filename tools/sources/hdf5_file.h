@@ -22,12 +22,15 @@ bool hdf5_available() noexcept;
 // The bytes that every HDF5 file begins with, unless it has a user block.
 bool is_hdf5_head(ByteSpan head) noexcept;
 
+inline constexpr uint32_t kMostTextBytes = uint32_t{1} << 20;
+
 struct Hdf5Dataset {
   enum class Kind { kNumbers, kBytesRows, kOpaque, kStrings, kOther };
   std::string path;          // "group/name"
   Kind kind = Kind::kOther;  // kBytesRows: each element a row of bytes of any length
   ArrayElement element;      // of kNumbers
   uint32_t element_bytes = 1;
+  bool in_heap = false;         // kStrings: of any length, as kBytesRows
   std::vector<uint64_t> sizes;  // empty: one element
   std::string what;             // its type in words, for messages
 };
@@ -47,7 +50,8 @@ class Hdf5File {
   // All bytes of a dataset that is kept in its header and has no place of its own; nothing for
   // others.
   virtual Result<std::optional<std::vector<uint8_t>>> compact_bytes(const Hdf5Dataset& dataset) = 0;
-  // COUNT texts from FIRST on.
+  // COUNT texts from FIRST on, of one length: REQUIRES !in_heap. Those in the heap are not read by
+  // the library, which follows any address that a damaged file gives it; see Hdf5Texts.
   virtual Result<std::vector<std::string>> strings(const Hdf5Dataset& dataset, uint64_t first,
                                                    uint64_t count) = 0;
 };

@@ -92,11 +92,55 @@ Status Hdf5Labels::next(SampleEntry* entry) {
   return invalid_argument(str_cat("row ", row, ": ", why)).at_path(place_);
 }
 
-Result<std::string> Hdf5Keys::next() {
+Result<std::unique_ptr<Hdf5Texts>> Hdf5Texts::open(Hdf5File& library, const File& file,
+                                                   uint64_t memory_bytes,
+                                                   const Hdf5Dataset& dataset) {
+  std::unique_ptr<Hdf5Texts> texts(new Hdf5Texts(library, file, dataset));
+  if (dataset.in_heap) {
+    Status status = texts->open_heap(memory_bytes);
+    if (!status.ok()) {
+      return std::move(status).at_path(
+          str_cat(escape_bytes(file.path()), ":", escape_bytes(dataset.path)));
+    }
+  }
+  return texts;
+}
+
+Status Hdf5Texts::open_heap(uint64_t memory_bytes) {
+  SPK_ASSIGN(storage_, library_.storage_of(dataset_));
+  SPK_ASSIGN(const uint64_t file_bytes, file_.size());
+  SPK_TRY(check_storage(storage_, file_bytes, memory_bytes));
+  places_.emplace(file_, storage_, memory_bytes);
+  SPK_ASSIGN(heap_, Hdf5Heap::open(file_));
+  return {};
+}
+
+Result<std::string> Hdf5Texts::next_in_heap() {
+  uint8_t place[kHeapPlaceBytes];
+  SPK_TRY(places_->read(at_++, place));
+  SPK_ASSIGN(const Hdf5Heap::Row row, heap_->find(place));
+  if (row.bytes > kMostTextBytes) {
+    return damaged(str_cat("a text of ", row.bytes, " bytes")).at_offset(row.offset);
+  }
+  std::vector<uint8_t> bytes(row.bytes);
+  SPK_TRY(file_.read_exact(row.offset, bytes));
+  return std::string(bytes.begin(), std::find(bytes.begin(), bytes.end(), 0));
+}
+
+Result<std::string> Hdf5Texts::next() {
+  if (heap_) {
+    auto text = next_in_heap();
+    if (text.ok()) return text;
+    const Status& status = text.status();
+    return Status(status.code(), str_cat("texts of '", escape_bytes(dataset_.path), "', number ",
+                                         at_ - 1, ": ", status.message()))
+        .at_path(escape_bytes(file_.path()))
+        .at_offset(status.offset());
+  }
   if (at_ >= block_first_ + block_.size()) {
     block_first_ = at_;
     const uint64_t left = dataset_.sizes[0] - at_;
-    SPK_ASSIGN(block_, file_.strings(dataset_, at_, std::min(left, kTextsAtOnce)));
+    SPK_ASSIGN(block_, library_.strings(dataset_, at_, std::min(left, kTextsAtOnce)));
   }
   return std::move(block_[at_++ - block_first_]);
 }

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "sources/hdf5_array.h"
 #include "sources/hdf5_file.h"
+#include "sources/hdf5_heap.h"
 #include "sources/label_values.h"
 
 namespace spk {
@@ -52,14 +55,28 @@ class Hdf5Labels {
   uint64_t row_ = 0;
 };
 
-class Hdf5Keys {
+// Texts of one length are read by the library; those of any length by their places in the heap,
+// which the library would follow out of its memory in a damaged file.
+class Hdf5Texts {
  public:
-  Hdf5Keys(Hdf5File& file, Hdf5Dataset dataset) : file_(file), dataset_(std::move(dataset)) {}
+  // LIBRARY and FILE, which are the same file, outlive this.
+  static Result<std::unique_ptr<Hdf5Texts>> open(Hdf5File& library, const File& file,
+                                                 uint64_t memory_bytes, const Hdf5Dataset& dataset);
+  // The next one, up to its first NUL. REQUIRES that there is one.
   Result<std::string> next();
 
  private:
-  Hdf5File& file_;
+  Hdf5Texts(Hdf5File& library, const File& file, const Hdf5Dataset& dataset)
+      : library_(library), file_(file), dataset_(dataset) {}
+  Status open_heap(uint64_t memory_bytes);
+  Result<std::string> next_in_heap();
+
+  Hdf5File& library_;
+  const File& file_;
   Hdf5Dataset dataset_;
+  ArrayStorage storage_;               // of those in the heap
+  std::optional<ArrayReader> places_;  // likewise; refers to storage_
+  std::optional<Hdf5Heap> heap_;
   std::vector<std::string> block_;
   uint64_t block_first_ = 0;
   uint64_t at_ = 0;

@@ -92,7 +92,7 @@ class Hdf5Lister {
   Hdf5Choice choice_;
   Listing listing_;
   std::optional<Hdf5Labels> labels_;
-  std::optional<Hdf5Keys> keys_;
+  std::unique_ptr<Hdf5Texts> keys_;
 };
 
 Status Hdf5Lister::open(const Hdf5Dataset& dataset, Opened* opened) {
@@ -369,9 +369,16 @@ Result<Listing> Hdf5Lister::run() {
   } else if (choice_.form != Hdf5Form::kMany && options_.labels != LabelMode::kNone) {
     listing_.warnings.add("no labels", "no dataset of the file holds any");
   }
-  if (choice_.keys) keys_.emplace(*library_, *choice_.keys);
+  const uint64_t memory = options_.memory_bytes / 8;
+  if (choice_.keys) {
+    SPK_ASSIGN(keys_, Hdf5Texts::open(*library_, file_, memory, *choice_.keys));
+  }
   if (choice_.classes && labels_) {
-    SPK_ASSIGN(listing_.classes, library_->strings(*choice_.classes, 0, choice_.classes->sizes[0]));
+    SPK_ASSIGN(auto texts, Hdf5Texts::open(*library_, file_, memory, *choice_.classes));
+    for (uint64_t i = 0; i < choice_.classes->sizes[0]; ++i) {
+      SPK_ASSIGN(std::string name, texts->next());
+      listing_.classes.push_back(std::move(name));
+    }
   }
   switch (choice_.form) {
     case Hdf5Form::kDense: SPK_TRY(list_dense()); break;
