@@ -187,6 +187,17 @@ class RoundTripTest(PackTest):
             self.assertEqual(facts(self.path("again")), facts(self.out))
             self.assertEqual(by_key(self.path("again")), by_key(self.out))
 
+    def test_more_than_nine_batches_come_back_in_their_order(self):
+        self.make_cifar(self.path("src"), 50, 3073)
+        self.pack(self.path("src"), self.out, "--splits", "none")
+        self.export("cifar", self.path("five"), "--shards", "5")
+        self.assertEqual([name for name in names(self.path("five")) if name.startswith("data")],
+                         ["data_batch_%d.bin" % number for number in range(1, 6)])
+        self.export("cifar", self.path("many"), "--shards", "12")
+        self.pack(self.path("many"), self.path("again"), "--no-shuffle", "--splits", "none")
+        self.assertEqual(list(payloads(self.path("again")).values()),
+                         list(payloads(self.out).values()))
+
     def test_idx(self):
         os.mkdir(self.path("src"))
         source = random.Random(3)

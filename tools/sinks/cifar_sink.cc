@@ -72,7 +72,8 @@ class CifarSink : public Sink {
   bool single_file() const override { return is_test_ || coarse_ != kNoField; }
   Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
                                           const ExportFile& file) const override {
-    std::string name = str_cat("data_batch_", file.number + 1, ".bin");
+    // The five of CIFAR-10 have the names of the original.
+    std::string name = str_cat("data_batch_", sorted_number(file.number + 1, file.count), ".bin");
     if (coarse_ != kNoField) {
       name = is_test_ ? "test.bin" : "train.bin";
     } else if (is_test_) {

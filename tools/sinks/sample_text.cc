@@ -178,6 +178,12 @@ std::string number_text(FieldKind kind, uint64_t bits) {
 std::string csv_cell(std::string_view text) { return quoted_cell(text, ','); }
 std::string tsv_cell(std::string_view text) { return quoted_cell(text, '\t'); }
 
+std::string sorted_number(uint64_t number, uint64_t last) {
+  const std::string digits = str_cat(number);
+  const size_t wanted = str_cat(last).size();
+  return std::string(wanted > digits.size() ? wanted - digits.size() : 0, '0') + digits;
+}
+
 Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most) {
   std::vector<uint8_t> head;
   if (!blob.stream) {

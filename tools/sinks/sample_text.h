@@ -53,6 +53,8 @@ std::string_view suffix_of_key(std::string_view key);
 std::string name_part(std::string_view field);
 // Whether --features can name it.
 bool is_feature_name(std::string_view field);
+// NUMBER with as many digits as LAST has, so that names sort as their numbers do.
+std::string sorted_number(uint64_t number, uint64_t last);
 // The first bytes of a blob.
 Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most);
 // All of it; kUnsupported where it has more than MOST_BYTES.
