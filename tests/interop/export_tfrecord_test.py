@@ -158,6 +158,16 @@ class ExportTfRecordTest(PackTest):
             self.assertEqual([one["image/class/label"] for one in found], labels)
             self.assertNotIn("image/class/text", found[0])
 
+    def test_the_empty_index_of_an_empty_shard_is_no_shard(self):
+        self.pack(self.src, self.out)
+        self.expect(run("export", self.out, self.dest, "--to", "tfrecord", "--shards", "17",
+                        "--verify"), DONE, "read back: 15")
+        self.assertEqual(sum(os.path.getsize(os.path.join(self.dest, name)) == 0
+                             for name in names(self.dest) if name.endswith(".idx")), 2)
+        again = self.path("again")
+        self.pack(self.dest, again)
+        self.assertEqual(len(samples(again)), 15)
+
     def test_a_large_sample_comes_in_pieces(self):
         big = pictures.jpeg("big", 600000)
         pictures.write(os.path.join(self.src, "cat", "big.jpg"), big)

@@ -39,6 +39,14 @@ Result<Packing> look_at_head(const File& file, ByteSpan head, bool zlib_too,
   return packing;
 }
 
+// Whether PATH is FILE.idx beside FILE: what an empty file is cannot be told by what it holds.
+bool is_index_of_another(std::string_view path, const std::vector<std::string>& files) {
+  constexpr std::string_view kSuffix = ".idx";
+  if (!path.ends_with(kSuffix)) return false;
+  path.remove_suffix(kSuffix.size());
+  return std::find(files.begin(), files.end(), path) != files.end();
+}
+
 }  // namespace
 
 Status ContainerSet::add(std::string path, Packing packing, const File& file) {
@@ -169,7 +177,7 @@ Result<FoundContainers> find_containers(const std::vector<std::string>& files, b
     SPK_ASSIGN(const Packing packing, look_at_head(file, head, zlib_too, is_plain, &known));
     // What this build cannot unpack is told when it is opened.
     if (!known && packing != Packing::kNone && !check_can_unpack(packing).ok()) known = true;
-    if (known || (head.empty() && empty_too)) {
+    if (known || (head.empty() && empty_too && !is_index_of_another(path, files))) {
       found.paths.push_back(path);
     } else if (is_folder) {
       ++found.others;
