@@ -91,6 +91,22 @@ class ExportRecordIoTest(PackTest):
             self.check("train_%d" % number, first, keys[first:first + 8],
                        lambda key: [float(key[:3] == "dog")], self.made)
 
+    def test_keys_that_no_line_holds_come_back(self):
+        folder = self.path("odd")
+        keys = ["a\tb.jpg", "a\nb.jpg", "a\rb.jpg", "a\\tb.jpg", "a\\x09b.jpg", "a\\x5cx09.jpg",
+                "a\\\t.jpg", "\\x5", "\x01\x7f.jpg"]
+        for number, key in enumerate(keys):
+            pictures.write(os.path.join(folder, key), pictures.jpeg(number))
+        self.pack(folder, self.out, "--accept", "any")
+        self.export("--verify")
+        again = self.path("again")
+        self.pack(self.dest, again, "--features", "key=lst")
+        self.assertEqual({one["key"] for one in samples(again)}, {key.encode() for key in keys})
+        with open(os.path.join(self.dest, "data.lst"), encoding="ascii", newline="") as file:
+            written = {line.split("\t")[2] for line in file.read().splitlines()}
+        self.assertLess({"a\\x09b.jpg", "a\\x0ab.jpg", "a\\tb.jpg", "a\\x5cx09b.jpg", "\\x5"},
+                        written)
+
     def test_the_magic_number_inside(self):
         """At every place of a record modulo 4, once, twice in a row, and as its last bytes."""
         folder = self.path("magic")

@@ -13,6 +13,7 @@
 #include "sinks/output_file.h"
 #include "sinks/sample_text.h"
 #include "sinks/sink.h"
+#include "sources/list_cell.h"
 
 namespace spk {
 
@@ -61,10 +62,7 @@ class RecordFile : public FileSink {
     SPK_TRY(idx_.append(str_cat(sample.place, "\t", rec_.position(), "\n")));
     std::string line = str_cat(sample.place);
     for (const float label : labels) line += "\t" + format_fixed(double{label}, 6);
-    // As it is, but for what would end the cell or the line.
-    const std::string& key = sample.stored->key;
-    const bool plain = key.find_first_of("\t\r\n") == key.npos;
-    SPK_TRY(lst_.append(str_cat(line, "\t", plain ? key : escape_bytes(key), "\n")));
+    SPK_TRY(lst_.append(str_cat(line, "\t", list_cell_of(sample.stored->key), "\n")));
     ++samples_;
     return write_record();
   }
@@ -137,9 +135,7 @@ class RecordSink : public Sink {
   uint64_t default_file_count(uint64_t, uint64_t) const override { return 1; }
   Result<std::unique_ptr<FileSink>> begin(const Directory& directory,
                                           const ExportFile& file) const override {
-    // As many digits as the last one has, so that the names sort as the numbers do.
-    std::string number = str_cat(file.number);
-    number.insert(0, str_cat(file.count - 1).size() - number.size(), '0');
+    const std::string number = sorted_number(file.number, file.count - 1);
     const std::string stem = file.count == 1 ? prefix_ : str_cat(prefix_, "_", number);
     SPK_ASSIGN(OutputFile rec, OutputFile::create(directory, stem + ".rec"));
     SPK_ASSIGN(OutputFile idx, OutputFile::create(directory, stem + ".idx"));

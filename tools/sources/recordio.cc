@@ -8,6 +8,7 @@
 #include "io/file.h"
 #include "sources/container_set.h"
 #include "sources/label_values.h"
+#include "sources/list_cell.h"
 #include "sources/recordio_reader.h"
 #include "sources/shard_names.h"
 #include "sources/source_kind.h"
@@ -107,7 +108,7 @@ class RecordList {
           .at_offset(at_);
     }
     at_ += line.size() + 1;
-    return std::string(line.substr(last + 1));
+    return key_of_list_cell(line.substr(last + 1));
   }
 
  private:
