@@ -7,7 +7,7 @@
 
 #include "base/varint.h"
 #include "sources/crc32c.h"
-#include "sources/json_value.h"
+#include "base/json_value.h"
 #include "sources/pieces.h"
 #include "unit/source_listing.h"
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "sources/json_value.h"
+#include "base/json_value.h"
 #include "sources/source.h"
 
 namespace spk {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "io/directory.h"
 #include "io/file.h"
-#include "sources/json_value.h"
+#include "base/json_value.h"
 
 namespace spk {
 

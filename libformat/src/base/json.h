@@ -1,6 +1,6 @@
 // A JSON writer with one fixed spelling, so that equal content gives equal bytes: members in the
-// order they are written, integers in full, no locale. Nothing here reads JSON: the binary index
-// and plan files carry everything that programs need.
+// order they are written, integers in full, no locale. Reading is in base/json_value.h; the binary
+// index and plan files carry everything that programs need.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "sources/json_value.h"
+#include "base/json_value.h"
 
 #include <algorithm>
 #include <charconv>
