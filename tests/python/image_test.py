@@ -341,6 +341,18 @@ class Interface(unittest.TestCase):
                       lambda: images.FullDecode(flip=2), lambda: images.FullDecode(layout="WHC"),
                       lambda: images.FullDecode(max_pixels=0), lambda: images.Pool(99999)):
             self.assertRaises(ValueError, wrong)
+        for wrong in (lambda: images.CenterCrop(2.5), lambda: images.CenterCrop("3"),
+                      lambda: images.CenterCrop((1, 2, 3)), lambda: images.Resize(None),
+                      lambda: images.RandomResizedCrop(8, ratio=1),
+                      lambda: images.RandomResizedCrop(8, scale=("a", "b")),
+                      lambda: images.FullDecode(max_pixels=2.5), lambda: images.FullDecode(seed=0.5),
+                      lambda: images.FullDecode(pool=5), lambda: images.Pool("2")):
+            self.assertRaises(TypeError, wrong)
+        for wrong in (lambda: images.CenterCrop(-1), lambda: images.CenterCrop(8, resize=-1),
+                      lambda: images.Resize((8, 1 << 40)), lambda: images.FullDecode(seed=-1),
+                      lambda: images.FullDecode(max_pixels=1 << 64),
+                      lambda: images.FullDecode(layout=[]), lambda: images.set_threads(-1)):
+            self.assertRaises(ValueError, wrong)
 
     def test_batches(self):
         class Batch(dict):

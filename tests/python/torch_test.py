@@ -214,6 +214,77 @@ class TorchTest(unittest.TestCase):
             stream.set_epoch(epoch)
             self.assertEqual(list(loader), self.steps(epoch=epoch))
 
+    def test_states_reach_workers_that_stay(self):
+        for context in ("fork", "spawn"):
+            stream = self.stream()
+            loader = DataLoader(stream, batch_size=None, num_workers=2, persistent_workers=True,
+                                multiprocessing_context=context)
+            whole = self.steps()
+            self.assertEqual(list(loader), whole)
+            stream.load_state_dict(stream.state_dict(steps=20))
+            self.assertEqual(len(stream), len(whole) - 20)
+            self.assertEqual(list(loader), whole[20:])
+            stream.set_epoch(0)  # keeps the state, as this process has given nothing since
+            self.assertEqual(list(loader), whole[20:])
+            stream.set_epoch(0)
+            self.assertEqual(list(loader), whole)
+            stream.set_epoch(2)
+            stream.load_state_dict(stream.state_dict(steps=7))
+            stream.set_epoch(2)
+            self.assertEqual(list(loader), self.steps(epoch=2)[7:])
+
+    def test_what_is_no_state(self):
+        sampler = spk.DistributedSampler(self.dataset, 1, 0)
+        stream = self.stream()
+        good = sampler.state_dict()["state"]
+        for wrong in (None, 5, {}, [], {"state": None}, {"state": good.encode()}, {"state": good[:-1]},
+                      {"state": good + "\n"}, {"state": good.replace("lanes=64", "lanes=0")},
+                      {"state": good.replace("window=1", "window=65537")},
+                      {"state": good.replace("seed=0", "seed=18446744073709551616")},
+                      {"state": good.replace("consumed=0", "consumed=\u0660")}):
+            for use in (sampler, stream):
+                with self.assertRaises(stripepack.Error, msg=wrong) as caught:
+                    use.load_state_dict(wrong)
+                self.assertEqual(caught.exception.code, "invalid_argument")
+        for workers in ("2", 0, -1):
+            with self.assertRaises((TypeError, ValueError)):
+                stream.load_state_dict({"state": good, "workers": workers})
+
+    def test_numbers_that_are_refused(self):
+        sampler = spk.DistributedSampler(self.dataset, 1, 0)
+        stream = self.stream()
+        for wrong, kind in ((-1, ValueError), (1 << 64, ValueError), (2.5, TypeError),
+                            (float("nan"), TypeError), ("3", TypeError), ([], TypeError)):
+            for call in (sampler.set_epoch, sampler.state_dict, stream.set_epoch, stream.state_dict,
+                         lambda seed: spk.DistributedSampler(self.dataset, 1, 0, seed=seed),
+                         lambda size: spk.DistributedSampler(self.dataset, 1, 0, batch_size=size),
+                         lambda rank: spk.DistributedSampler(self.dataset, 1, rank),
+                         lambda lanes: spk.DistributedSampler(self.dataset, 1, 0, lanes=lanes),
+                         lambda seed: self.stream(seed=seed), lambda epoch: self.stream(epoch=epoch),
+                         lambda rank: self.stream(rank=rank),
+                         lambda window: self.stream(window=window)):
+                if wrong == 1 << 64:  # beyond what any order has
+                    self.assertRaises((ValueError, stripepack.Error), call, wrong)
+                else:
+                    self.assertRaises(kind, call, wrong)
+        self.assertEqual(sampler.epoch, 0)
+        self.assertEqual(stream.epoch, 0)
+        with environment(RANK="first", WORLD_SIZE="2"):
+            with self.assertRaisesRegex(ValueError, "RANK is 'first'; it is a whole number"):
+                spk.find_rank()
+
+    @unittest.skipUnless(hasattr(BaseException, "add_note"), "Python 3.11 and newer")
+    def test_a_transform_that_fails_names_its_sample(self):
+        def fails(picture):
+            raise ArithmeticError("too dark")
+
+        with self.assertRaisesRegex(ArithmeticError, "too dark") as caught:
+            spk.ImageFolder(self.path, fails, loader=content)[3]
+        self.assertIn(repr(self.dataset.key(3)), caught.exception.__notes__[0])
+        with self.assertRaisesRegex(ArithmeticError, "too dark") as caught:
+            next(iter(self.stream(None, transform=fails, loader=content)))
+        self.assertIn(repr(self.dataset.key(self.steps()[0][0])), caught.exception.__notes__[0])
+
     def test_streams_resume_on_any_number_of_ranks(self):
         streams = [self.stream(rank=rank, world=2, seed=6) for rank in range(2)]
         for stream in streams:

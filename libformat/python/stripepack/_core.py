@@ -16,12 +16,3 @@ ORDERS = {"shuffled": 0, "sequential": 1, "random": 2}
 TAILS = {"drop": 0, "pad": 1, "exact": 2}
 DIRECT = {"auto": 0, "on": 1, "off": 2}
 KINDS = {1: "blob", 2: "int64", 3: "float32", 4: "float64"}
-
-
-def choice(what, value, known):
-    """The number of an option's value; ValueError names those there are."""
-    try:
-        return known[value]
-    except (KeyError, TypeError):
-        raise ValueError(f"{what} is {value!r}; choose one of {', '.join(known)}") from None
-

@@ -5,10 +5,12 @@ import re
 import numpy
 
 from ._errors import error
+from ._options import integer
 
 VERSION = 1
 MAX_LANES = 1 << 20
 MAX_WINDOW = 1 << 16
+MAX_STEP = 1 << 31  # samples of all ranks
 _M64 = (1 << 64) - 1
 _GAMMA = 0x9E3779B97F4A7C15
 _UNITS, _TARGETS, _WINDOW, _RANDOM = 1, 2, 3, 4
@@ -236,7 +238,9 @@ def batch_count(samples, lanes, world, rank, batch, tail, consumed, worker=0, wo
 
 _STATE = re.compile(r"stripepack-state/1 content=([0-9a-f]{32}) map=([0-9a-f]{16}) "
                     r"order=(shuffled|sequential|random) seed=(\d+) epoch=(\d+) lanes=(\d+) "
-                    r"window=(\d+) consumed=(\d+)")
+                    r"window=(\d+) consumed=(\d+)", re.ASCII)
+_STATE_LIMITS = (("seed", 0, _M64), ("epoch", 0, _M64), ("lanes", 1, MAX_LANES),
+                 ("window", 1, MAX_WINDOW), ("consumed", 0, _M64))
 
 
 def state_text(content_id, map_digest, kind, seed, epoch, lanes, window, consumed):
@@ -246,22 +250,54 @@ def state_text(content_id, map_digest, kind, seed, epoch, lanes, window, consume
 
 def parse_state(text, content_id, map_digest, samples):
     """(kind, seed, epoch, lanes, window, consumed) of a state that is of this pack and map."""
+    if not isinstance(text, str):
+        raise error("invalid_argument", f"not a loader state: {text!r:.60}")
     found = _STATE.fullmatch(text)
     if found is None:
         if text.startswith("stripepack-state/") and not text.startswith("stripepack-state/1 "):
             raise error("unsupported", f"the loader state is of another version: {text[:40]!r}")
-        raise error("invalid_argument", f"not a loader state: {text[:60]!r}")
+        raise error("invalid_argument", f"not a loader state: {text[:300]!r}")
     if found[1] != content_id:
         raise error("mismatch", f"the loader state is of the pack with content id {found[1]}, this "
                     f"one has {content_id}; resume with the pack that the run began with")
     if int(found[2], 16) != map_digest:
         raise error("mismatch", f"the loader state is of the target map with digest {found[2]}, at "
                     f"hand is {map_digest:016x}")
-    seed, epoch, lanes, window, consumed = (int(found[i]) for i in range(4, 9))
+    numbers = [int(found[i]) for i in range(4, 9)]
+    for (name, least, most), number in zip(_STATE_LIMITS, numbers):
+        if not least <= number <= most:
+            raise error("invalid_argument", f"not a loader state: {name} is '{number}'")
+    seed, epoch, lanes, window, consumed = numbers
     if consumed > samples:
         raise error("invalid_argument", f"the loader state says that {consumed} samples were "
                     f"consumed, the pack has {samples}")
     return found[3], seed, epoch, lanes, window, consumed
+
+
+def state_of(state_dict):
+    """The state within what state_dict() made."""
+    try:
+        return state_dict["state"]
+    except (KeyError, IndexError, TypeError):
+        raise error("invalid_argument", "not what state_dict() made: there is no 'state' in "
+                    f"{state_dict!r:.60}") from None
+
+
+def target_map(targets):
+    """A list of the chunks' targets; empty where there is no map."""
+    if targets is None:
+        return []
+    try:
+        given = numpy.asarray(targets)
+        flat = given.ndim == 1 and (given.size == 0 or given.dtype.kind in "iu")
+    except (TypeError, ValueError):
+        flat = False
+    if not flat:
+        raise TypeError("targets is a list of whole numbers, one for each chunk")
+    given = given.tolist()
+    for number in given and (min(given), max(given)):
+        integer("a target", number, 0, (1 << 32) - 1)
+    return given
 
 
 def map_digest(targets):
@@ -271,14 +307,25 @@ def map_digest(targets):
     return xxh3_64(numpy.asarray(targets, "<u4").tobytes())
 
 
+def lanes_text(lanes, window):
+    return f"{lanes} lane{'s' if lanes != 1 else ''}, window {window}"
+
+
 def default_lanes(world):
     return 64 if 64 % world == 0 else -(-64 // world) * world
 
 
 def resolve(kind, world, lanes, window):
     """(lanes, window) as a loader has them, 0 or None where not asked for."""
+    lanes = 0 if lanes is None else integer("lanes", lanes)
+    window = 0 if window is None else integer("window", window)
     if kind != "shuffled":
         return 1, 1
     if lanes:
-        return lanes, window or 1
-    return default_lanes(world), window or (1 if 64 % world == 0 else 4)
+        window = window or 1
+    else:
+        lanes, window = default_lanes(world), window or (1 if 64 % world == 0 else 4)
+    for name, value, most in (("lanes", lanes, MAX_LANES), ("window", window, MAX_WINDOW)):
+        if value > most:
+            raise error("invalid_argument", f"{name} must be 1 to {most}, not {value}")
+    return lanes, window

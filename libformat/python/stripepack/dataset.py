@@ -5,8 +5,9 @@ import os
 
 import numpy
 
-from ._core import ENGINES, KINDS, choice, core
+from ._core import ENGINES, KINDS, core
 from ._errors import error
+from ._options import choice, integer
 
 
 class Field:
@@ -65,6 +66,7 @@ class Dataset:
 
     def __init__(self, path, engine="auto", threads=0, check=True, index=None):
         number = choice("engine", engine, ENGINES)
+        threads = integer("threads", threads, 0, (1 << 32) - 1)
         self._arguments = (os.fspath(path), engine, threads, check)
         self._pack = core.Pack(os.fsencode(path), index, number, threads, check)
         self.path = os.fspath(path)
@@ -138,7 +140,11 @@ class Dataset:
         float64, of shape (samples,), or (samples, length) where the field's length is not 1. Zeros
         where a sample has no value."""
         field = self._field(name)
-        end = len(self) if end is None else end
+        begin = operator.index(begin)
+        end = len(self) if end is None else operator.index(end)
+        if field.kind == "blob":
+            raise KeyError(f"field {name!r} is no column of numbers; there are "
+                           f"{', '.join(self.columns) or 'none'}")
         if not 0 <= begin <= end <= len(self):
             raise IndexError(f"samples {begin} to {end} of {len(self)}")
         if field.kind == "int64":
@@ -192,12 +198,13 @@ class Dataset:
 
     def part(self, rank, world):
         """The samples of one rank, a range. Parts differ by one sample at most."""
-        return range(*self._pack.part(rank, world))
+        return range(*self._pack.part(integer("rank", rank), integer("world", world)))
 
     def iterate(self, rank=0, world=1, field=None):
         """(index, bytes) for each sample of part(rank, world), read chunk by chunk. An Error of
         code "damaged" costs one sample: the iterator may be asked for the next."""
-        return core.Iterator(self._pack, self._blob_field(field).number, rank, world)
+        return core.Iterator(self._pack, self._blob_field(field).number, integer("rank", rank),
+                             integer("world", world))
 
 
 def open(path, engine="auto", threads=0, check=True,  # pylint: disable=redefined-builtin

@@ -22,6 +22,7 @@ import numpy
 from . import _image
 from ._arrays import Arrays
 from ._errors import error
+from ._options import integer
 
 _FORMATS = {1: "jpeg", 2: "png", 3: "webp"}
 _LAYOUTS = {"HWC": 0, "CHW": 1}
@@ -42,7 +43,7 @@ class Pool:
     used after fork."""
 
     def __init__(self, threads=0):
-        self._raw = _image.Pool(threads)
+        self._raw = _image.Pool(integer("threads", threads, 0, (1 << 32) - 1))
 
     @property
     def threads(self):
@@ -110,12 +111,15 @@ class _Operation:
     """
 
     def __post_init__(self):
-        if self.layout not in _LAYOUTS:
+        if self.layout not in list(_LAYOUTS):
             raise ValueError(f"layout is {self.layout!r}; choose one of HWC, CHW")
         if self.bad not in ("raise", "zeros"):
             raise ValueError(f"bad is {self.bad!r}; choose one of raise, zeros")
-        if self.max_pixels < 1:
-            raise ValueError(f"max_pixels is {self.max_pixels}; it is at least 1")
+        integer("max_pixels", self.max_pixels, 1)
+        if self.seed is not None:
+            integer("seed", self.seed)
+        if self.pool is not None and not isinstance(self.pool, Pool):
+            raise TypeError(f"pool is {self.pool!r:.80}; it is a Pool")
         _, code, message = _image.plan(1, 1, self._ops(), 0, 0, 0)
         if code != 0:
             raise ValueError(message)
@@ -189,10 +193,22 @@ class _Operation:
 
 def _pair(size):
     """(height, width) of a number or a pair."""
-    if isinstance(size, int):
-        return size, size
-    height, width = size
-    return int(height), int(width)
+    if hasattr(size, "__index__"):
+        size = size, size
+    try:
+        height, width = size
+    except (TypeError, ValueError):
+        raise TypeError(f"size is {size!r:.80}; it is a number, or (height, width)") from None
+    return integer("height", height, 1, 65535), integer("width", width, 1, 65535)
+
+
+def _span(name, span):
+    """The least and the largest value of an option."""
+    try:
+        least, largest = map(float, span)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} is {span!r:.80}; it is two numbers, the least and the largest") from None
+    return least, largest
 
 
 @_operation
@@ -213,8 +229,9 @@ class RandomResizedCrop(_Operation):
 
     def _own_ops(self):
         height, width = _pair(self.size)
-        return {"kind": 4, "width": width, "height": height, "scale_min": self.scale[0],
-                "scale_max": self.scale[1], "ratio_min": self.ratio[0], "ratio_max": self.ratio[1]}
+        scale, ratio = _span("scale", self.scale), _span("ratio", self.ratio)
+        return {"kind": 4, "width": width, "height": height, "scale_min": scale[0],
+                "scale_max": scale[1], "ratio_min": ratio[0], "ratio_max": ratio[1]}
 
 
 @_operation
@@ -233,7 +250,8 @@ class CenterCrop(_Operation):
 
     def _own_ops(self):
         height, width = _pair(self.size)
-        short = round(max(height, width) * 8 / 7) if self.resize is None else self.resize
+        short = (round(max(height, width) * 8 / 7) if self.resize is None
+                 else integer("resize", self.resize, 1, 65535))
         return {"kind": 3, "width": width, "height": height, "short_side": short}
 
 
@@ -251,7 +269,7 @@ class Resize(_Operation):
 
     def _own_ops(self):
         if isinstance(self.size, int):
-            return {"kind": 2, "short_side": self.size}
+            return {"kind": 2, "short_side": integer("size", self.size, 1, 65535)}
         height, width = _pair(self.size)
         return {"kind": 1, "width": width, "height": height}
 

@@ -1,18 +1,24 @@
 """Loaders: a rank's batches, epoch by epoch."""
-import operator
 import os
 import warnings
 
 from . import _errors, _order
 from ._ahead import Ahead
-from ._core import DIRECT, ENGINES, ORDERS, TAILS, choice, core
+from ._core import DIRECT, ENGINES, ORDERS, TAILS, core
+from ._options import choice, integer, text
 from .batch import Batch
 from .dataset import Dataset
 
 _ORDER_NAMES = list(ORDERS)
 _ENGINE_NAMES = list(ENGINES)
+_MOST_32 = (1 << 32) - 1
 _warnings = {}  # what there is to tell, by what it depends on
 _warned = set()  # content ids of packs
+
+
+def _number_or_none(name, value, most=(1 << 64) - 1):
+    """0 for None: chosen."""
+    return 0 if value is None else integer(name, value, 0, most)
 
 
 class Loader:
@@ -49,10 +55,11 @@ class Loader:
     Where storage is sorted by class and the order does not mix it well, a SortedStorageWarning with an
     estimate is given, once for each pack; .stats["warning"] has its text, or "".
 
-    For one thread at a time. After fork a child makes loaders of its own. Raises ValueError, or Error:
-    "invalid_argument", "mismatch" (the state is of another pack), and while iterating "damaged" (it
-    names the sample), "io", and "busy" where batches that are still held take all of the memory.
-    After an Error the loader stands where it stood.
+    For one thread at a time. After fork a child makes loaders of its own. Raises ValueError and
+    TypeError, or Error: "invalid_argument", "mismatch" (the state is of another pack), and while
+    iterating "damaged" (it names the sample), "io", and "busy" where batches that are still held take
+    all of the memory. After an Error of reading the loader stands where it stood; a batch that cannot be
+    decoded is left out, and the next call gives the one behind it.
     """
 
     def __init__(self, dataset, batch=32, rank=0, world=1, seed=0, epoch=0, order="shuffled",
@@ -60,19 +67,17 @@ class Loader:
                  engine="auto", direct="auto", threads=0, check=True, skip_damaged=False, state=None,
                  targets=None, decode=None, node_ranks=None, node_group="", node_memory=None):
         self.dataset = dataset if isinstance(dataset, Dataset) else Dataset(dataset)
-        for name, value, least in (("batch", batch, 1), ("world", world, 1), ("workers", workers, 1),
-                                   ("rank", rank, 0), ("worker", worker, 0), ("seed", seed, 0),
-                                   ("epoch", epoch, 0), ("threads", threads, 0),
-                                   ("node_ranks", node_ranks or 0, 0),
-                                   ("node_memory", node_memory or 0, 0)):
-            if not least <= operator.index(value) < 1 << 64:
-                raise ValueError(f"{name} is {value}; it is at least {least}")
+        batch, world = integer("batch", batch, 1), integer("world", world, 1)
+        rank, worker = integer("rank", rank), integer("worker", worker)
+        workers = integer("workers", workers, 1)
         if fields is not None:
             if isinstance(fields, str):
                 raise ValueError(f"fields is {fields!r}; give a list of names")
-            fields = list(fields)
+            fields = [text("a name of fields", name) for name in fields]
             if not fields:
                 raise ValueError("fields is empty; name some, or give None for all")
+        if decode is not None and not callable(getattr(decode, "decode_batch", None)):
+            raise TypeError(f"decode is {decode!r:.80}; it is an operation of stripepack.image")
         if rank >= world:
             raise ValueError(f"rank is {rank}, of a world of {world}")
         if worker >= workers:
@@ -81,13 +86,19 @@ class Loader:
         self.worker, self.workers, self.tail = worker, workers, tail
         options = {
             "order": choice("order", order, ORDERS), "tail": choice("tail", tail, TAILS),
-            "engine": choice("engine", engine, ENGINES), "seed": seed, "epoch": epoch, "rank": rank,
-            "world": world, "batch": batch, "lanes": lanes or 0, "window": window or 0,
-            "worker": worker, "workers": workers, "memory": memory or 0, "threads": threads,
-            "direct": choice("direct", direct, DIRECT), "check": bool(check), "skip_damaged": bool(skip_damaged),
-            "fields": fields or [], "targets": [] if targets is None else list(targets),
-            "state": state or "", "node_ranks": node_ranks or 0, "node_group": str(node_group),
-            "node_memory": node_memory or 0,
+            "engine": choice("engine", engine, ENGINES), "seed": integer("seed", seed),
+            "epoch": integer("epoch", epoch), "rank": rank, "world": world, "batch": batch,
+            "lanes": _number_or_none("lanes", lanes, _MOST_32),
+            "window": _number_or_none("window", window, _MOST_32),
+            "worker": worker, "workers": workers, "memory": _number_or_none("memory", memory),
+            "threads": integer("threads", threads, 0, _MOST_32),
+            "direct": choice("direct", direct, DIRECT), "check": bool(check),
+            "skip_damaged": bool(skip_damaged), "fields": fields or [],
+            "targets": _order.target_map(targets),
+            "state": "" if state is None else text("state", state),
+            "node_ranks": _number_or_none("node_ranks", node_ranks, _MOST_32),
+            "node_group": str(node_group),
+            "node_memory": _number_or_none("node_memory", node_memory),
         }
         self._raw = core.Loader(self.dataset._pack, options)
         self._fields = {name: field for name, field in self.dataset.fields.items()
@@ -100,6 +111,8 @@ class Loader:
         self._begun_at = info["consumed"]
         self._begun = False  # whether a batch of this epoch has been given
         self._ended = False
+        self._closed = False
+        self._last_info = None  # once it is closed
         self._state = None
         self._decode = decode
         self._ahead = None
@@ -130,8 +143,8 @@ class Loader:
     def set_epoch(self, epoch):
         """Begins an epoch from its start. A loader that stands at that epoch and has not given a
         batch of it stays where it is: so a resumed one goes on in mid-epoch."""
-        if not 0 <= operator.index(epoch) < 1 << 64:
-            raise ValueError(f"epoch is {epoch}; it is at least 0")
+        epoch = integer("epoch", epoch)
+        self._must_be_open()
         if epoch == self._epoch and not self._begun and not self._ended:
             return
         self._stop_ahead()
@@ -156,6 +169,7 @@ class Loader:
 
     def next(self):
         """The next Batch; None at the epoch's end."""
+        self._must_be_open()
         if self._decode is None:
             batch = self._next_raw()
         else:
@@ -170,6 +184,11 @@ class Loader:
         self._begun = True
         self._state = batch.state
         return batch
+
+    def _must_be_open(self):
+        if self._closed:
+            raise _errors.error("invalid_argument", f"{self.dataset.path}: this loader was closed",
+                                self.dataset.path)
 
     def _next_raw(self):
         raw = self._raw.next()
@@ -189,7 +208,7 @@ class Loader:
         engine ("pool", "uring", "mmap"; "pread" in pure Python), direct (whether the page cache is passed by) and reading
         (why, in words). And warning: of storage that is sorted by class, or "".
         """
-        info = self._raw.info()
+        info = self._last_info or self._raw.info()
         stats = {name: info[name] for name in (
             "steps", "samples", "payload_bytes", "repeated", "skipped", "reads", "read_bytes",
             "wait_ns", "memory_limit_bytes", "memory_peak_bytes", "shared_reads", "shared_hits",
@@ -203,10 +222,14 @@ class Loader:
             self._ahead = None
 
     def close(self):
-        """Ends the threads and lets go of the memory; done as well when the loader is collected."""
+        """Ends the threads and lets go of the memory; done as well when the loader is collected.
+        Batches stay good, and state() and .stats tell how it ended."""
+        if self._closed:
+            return
         self._stop_ahead()
+        self._state, self._last_info = self.state(), self._raw.info()
+        self._closed = self._ended = True
         self._raw.close()
-        self._ended = True
 
     def __enter__(self):
         return self

@@ -1,4 +1,5 @@
 """Pictures and their classes, one by one."""
+import contextlib
 import io
 
 import torch.utils.data
@@ -11,6 +12,17 @@ def default_loader(file):
     from PIL import Image  # needed by nothing else here
     with Image.open(file) as picture:
         return picture.convert("RGB")
+
+
+@contextlib.contextmanager
+def _naming(name):
+    """Adds a sample's name to what its loader or transform raises."""
+    try:
+        yield
+    except Exception as error:
+        if hasattr(error, "add_note"):  # from Python 3.11 on
+            error.add_note(f"stripepack: this was sample {name!r}")
+        raise
 
 
 class ImageFolder(torch.utils.data.Dataset):
@@ -59,10 +71,11 @@ class ImageFolder(torch.utils.data.Dataset):
     def _picture(self, index, blob):
         file = io.BytesIO(blob)
         file.name = self.dataset.key(index)
-        picture = self.loader(file)
+        with _naming(file.name):
+            picture = self.loader(file)
+            if self.transform is not None:
+                picture = self.transform(picture)
         target = int(self.dataset.labels[index])
-        if self.transform is not None:
-            picture = self.transform(picture)
         if self.target_transform is not None:
             target = self.target_transform(target)
         return picture, target

@@ -5,6 +5,8 @@ import warnings
 
 import torch
 
+from .._options import integer
+
 _VARIABLES = (("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"))
 # Classes that give each process a part of what they iterate over.
 _SHARDERS = {
@@ -22,18 +24,25 @@ def find_rank(rank=None, world=None):
     if (rank is None) != (world is None):
         raise ValueError("give both, the rank and the number of ranks, or neither")
     if rank is not None:
-        found = rank, world, "as given"
+        found = integer("rank", rank), integer("the number of ranks", world, 1), "as given"
     elif torch.distributed.is_available() and torch.distributed.is_initialized():
         found = torch.distributed.get_rank(), torch.distributed.get_world_size(), "torch.distributed"
     else:
         found = 0, 1, "no launcher found"
         for names in _VARIABLES:
             if all(name in os.environ for name in names):
-                found = (*(int(os.environ[name]) for name in names), " and ".join(names))
+                found = (*map(_number_in, names), " and ".join(names))
                 break
     if not 0 <= found[0] < found[1]:
         raise ValueError(f"rank {found[0]} of {found[1]} ranks ({found[2]})")
     return found
+
+
+def _number_in(name):
+    try:
+        return int(os.environ[name])
+    except ValueError:
+        raise ValueError(f"{name} is {os.environ[name]!r}; it is a whole number") from None
 
 
 def print_rank(what, rank, world, where, order):

@@ -3,6 +3,7 @@ import numpy
 import torch.utils.data
 
 from .. import _order
+from .._options import integer
 from ..dataset import Dataset
 from .ranks import find_rank, print_rank, warn_of_second_sharding
 
@@ -32,11 +33,9 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         if not isinstance(pack, Dataset) or len(pack) != len(dataset):
             raise ValueError(f"{type(dataset).__name__} is no dataset of all samples of one pack")
         rank, num_replicas, where = find_rank(rank, num_replicas)
-        super().__init__(dataset, num_replicas=num_replicas, rank=rank, shuffle=shuffle, seed=seed,
-                         drop_last=drop_last)
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; it is at least 1")
-        self.batch_size = batch_size
+        super().__init__(dataset, num_replicas=num_replicas, rank=rank, shuffle=shuffle,
+                         seed=integer("seed", seed), drop_last=drop_last)
+        self.batch_size = integer("batch_size", batch_size, 1, _order.MAX_STEP // num_replicas)
         self._tail = "drop" if drop_last else "pad"
         self._pack = pack
         self._kind = "shuffled" if shuffle else "sequential"
@@ -47,7 +46,7 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         print_rank("DistributedSampler", rank, num_replicas, where, self._order_text())
 
     def _order_text(self):
-        return f"{self._kind}, {self._lanes} lanes, window {self._window}"
+        return f"{self._kind}, {_order.lanes_text(self._lanes, self._window)}"
 
     @property
     def _step_samples(self):
@@ -61,6 +60,7 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
 
     def set_epoch(self, epoch):
         """Begins an epoch. After load_state_dict(), that epoch goes on where the state was made."""
+        epoch = integer("epoch", epoch)
         if not (self._loaded and epoch == self.epoch):
             self._begun_at = self._given = 0
         self._loaded = False
@@ -90,7 +90,7 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         """Where the run stands, for any number of ranks. samples: how many of this rank's were
         trained on, of this epoch or since a state was loaded (whole batches). It is needed where the
         DataLoader has workers, for these ask ahead; None: all that were asked for."""
-        given = self._given if samples is None else samples
+        given = self._given if samples is None else integer("samples", samples)
         steps = min(given // self.batch_size, self._steps())
         consumed = min(self._begun_at + steps * self._step_samples, len(self._pack))
         return {"state": _order.state_text(self._pack.content_id, 0, self._kind, self.seed,
@@ -100,8 +100,8 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         """Goes on there, with the seed, epoch, lanes and window of then. Raises stripepack.Error of
         code "mismatch" where the state is of another pack."""
         (self._kind, self.seed, self.epoch, self._lanes, self._window,
-         self._begun_at) = _order.parse_state(state_dict["state"], self._pack.content_id, 0,
-                                              len(self._pack))
+         self._begun_at) = _order.parse_state(_order.state_of(state_dict),
+                                              self._pack.content_id, 0, len(self._pack))
         self.shuffle = self._kind != "sequential"
         self._given = 0
         self._loaded = True

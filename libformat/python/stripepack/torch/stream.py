@@ -4,10 +4,14 @@ import io
 import torch.utils.data
 
 from .. import _order
+from .._options import integer
 from ..dataset import Dataset
 from ..loader import Loader
-from .folder import default_loader
+from .folder import _naming, default_loader
 from .ranks import find_rank, print_rank, warn_of_second_sharding
+
+_MAX_EPOCH = (1 << 63) - 1
+_MAX_STATE = 512  # bytes of its text, and of the number of workers
 
 
 class StreamingDataset(torch.utils.data.IterableDataset):
@@ -43,7 +47,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
                  **options):
         super().__init__()
         self.dataset = path if isinstance(path, Dataset) else Dataset(path)
-        self.batch_size = batch_size
+        self.batch_size = integer("batch_size", batch_size, 1, _order.MAX_STEP)
         self.transform, self.target_transform = transform, target_transform
         self.loader = loader or default_loader
         self.collate_fn = collate_fn or torch.utils.data.default_collate
@@ -53,13 +57,19 @@ class StreamingDataset(torch.utils.data.IterableDataset):
             options.setdefault("fields", [self.field, "label"])
         self.shard = shard
         self._wanted_rank = (rank, world) if shard else (0, 1)
+        if self._wanted_rank != (None, None):
+            find_rank(*self._wanted_rank)  # says what is wrong with them
         self._found_rank = None
-        self._order = {"order": order, "seed": seed, "lanes": lanes, "window": window}
+        self._order = {"order": order, "seed": integer("seed", seed), "lanes": lanes,
+                       "window": window}
         self._tail = tail
         self._options = options
         # In shared memory, so that workers that live on from epoch to epoch see it, too: the epoch,
-        # and whether the rank was printed.
-        self._shared = torch.tensor([epoch, 0], dtype=torch.int64).share_memory_()
+        # whether the rank was printed, and how often the state was set, with what it was set to.
+        self._shared = torch.tensor([integer("epoch", epoch, 0, _MAX_EPOCH), 0, 0],
+                                    dtype=torch.int64).share_memory_()
+        self._shared_state = torch.zeros(_MAX_STATE, dtype=torch.uint8).share_memory_()
+        self._states_seen = 0
         self._state = None  # where the run begins; None: at the start of the epoch
         self._state_workers = None  # that must be of this number; None: of any
         self._kept = True  # set_epoch() to the state's epoch keeps the state
@@ -83,7 +93,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
                 self._shared[1] = 1
                 kind, _, _, lanes, window, _ = self._begin()
                 print_rank("StreamingDataset", rank, world, where,
-                           f"{kind}, {lanes} lanes, window {window}")
+                           f"{kind}, {_order.lanes_text(lanes, window)}")
         return self._found_rank
 
     def __getstate__(self):
@@ -114,10 +124,28 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         return _order.state_text(self.dataset.content_id, self._map_digest(), kind, seed, epoch,
                                  lanes, window, consumed)
 
+    def _set_state(self, state, workers):
+        self._state, self._state_workers = state, workers
+        if torch.utils.data.get_worker_info() is not None:
+            return  # a worker's own, as StatefulDataLoader keeps them
+        text = f"{workers or 0} {state or ''}".encode().ljust(_MAX_STATE, b"\0")
+        self._shared_state.copy_(torch.frombuffer(bytearray(text), dtype=torch.uint8))
+        self._states_seen += 1
+        self._shared[2] = self._states_seen
+
+    def _see_state(self):
+        """In a worker: takes over the state that was set since it was begun."""
+        seen = int(self._shared[2])
+        if seen != self._states_seen:
+            workers, _, state = bytes(self._shared_state.tolist()).rstrip(b"\0").decode().partition(" ")
+            self._states_seen, self._state = seen, state or None
+            self._state_workers = int(workers) or None
+
     def set_epoch(self, epoch):
         """Begins an epoch. After load_state_dict(), that epoch goes on where the state was made."""
+        epoch = integer("epoch", epoch, 0, _MAX_EPOCH)
         if self._state is not None and not (self._kept and epoch == self.epoch):
-            self._state = self._state_workers = None
+            self._set_state(None, None)
         self._kept = False
         self._steps = 0
         self._shared[0] = epoch
@@ -132,6 +160,8 @@ class StreamingDataset(torch.utils.data.IterableDataset):
     def __iter__(self):
         info = torch.utils.data.get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        if info is not None:
+            self._see_state()
         if self._state_workers not in (None, workers):
             raise ValueError(f"the state is of a worker of {self._state_workers}, this is one of "
                              f"{workers}: keep num_workers, or make states by state_dict(steps=...)")
@@ -156,9 +186,10 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         for sample, blob, target in zip(batch.ids, batch[self.field], batch.labels.tolist()):
             file = io.BytesIO(blob)
             file.name = self.dataset.key(int(sample))
-            picture = self.loader(file)
-            if self.transform is not None:
-                picture = self.transform(picture)
+            with _naming(file.name):
+                picture = self.loader(file)
+                if self.transform is not None:
+                    picture = self.transform(picture)
             if self.target_transform is not None:
                 target = self.target_transform(target)
             pairs.append((picture, target))
@@ -169,6 +200,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         state was loaded; the state is then good for any number of ranks and workers, and the same on
         every rank. None: those that this process gave, as StatefulDataLoader asks each worker."""
         if steps is not None:
+            steps = integer("steps", steps)
             return {"state": self._after(steps), "workers": None}
         return {"state": self._after(self._steps * self._workers),
                 "workers": None if self._workers == 1 else self._workers}
@@ -176,10 +208,14 @@ class StreamingDataset(torch.utils.data.IterableDataset):
     def load_state_dict(self, state_dict):
         """Goes on there, with the order, seed, epoch, lanes and window of then. Raises
         stripepack.Error of code "mismatch" where the state is of another pack."""
-        begin = _order.parse_state(state_dict["state"], self.dataset.content_id, self._map_digest(),
+        state = _order.state_of(state_dict)
+        begin = _order.parse_state(state, self.dataset.content_id, self._map_digest(),
                                    len(self.dataset))
-        self._state, self._state_workers = state_dict["state"], state_dict.get("workers")
-        self._shared[0] = begin[2]
+        workers = state_dict.get("workers")
+        if workers is not None:
+            workers = integer("workers of the state", workers, 1)
+        self._shared[0] = integer("the state's epoch", begin[2], 0, _MAX_EPOCH)
+        self._set_state(state, workers)
         self._kept = True
         self._steps = 0
 
