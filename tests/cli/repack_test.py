@@ -35,6 +35,13 @@ class RepackTest(PackTest):
     def repack(self, *arguments, code=DONE, words=()):
         return self.expect(run("repack", *arguments), code, *words)
 
+    def test_a_cut_shard_is_told_as_damage(self):
+        shard = os.path.join(self.out, "shard-00000.spks")
+        os.truncate(shard, os.path.getsize(shard) - 4096)
+        self.repack(self.out, self.new, code=FAILED,
+                    words=["shard-00000.spks: the shard is damaged", "stripepack verify"])
+        self.assertEqual(os.listdir(self.dir).count("new.partial"), 0)
+
     def test_another_shape_has_the_same_samples(self):
         self.repack(self.out, self.new, "--chunk-size", "64KiB", "--shards", "3", "--seed", "5")
         self.assert_verifies(self.new, "--decode", "--against", self.src)
@@ -91,7 +98,7 @@ class RepackTest(PackTest):
         self.repack(self.out, self.new, "--select", "glob=nothing", code=USAGE,
                     words=["no sample is selected", "60 not selected"])
         self.expect(run("pack", self.src, self.new, "--select", "class=cat"), USAGE,
-                    "--select is for packs")
+                    "--select goes with packs")
         self.assert_no_leftovers("out", "src")
 
     def test_packs_become_one(self):

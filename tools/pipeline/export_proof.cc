@@ -14,7 +14,7 @@ namespace {
 PackOptions source_options(const ExportJob& job, const ReadBack& how, const std::string& path) {
   PackOptions options = how.options;
   options.source = how.file.empty() ? path : path + "/" + how.file;
-  if (!how.file.empty()) options.root = path;
+  if (how.options.source_kind == "manifest") options.root = path;
   options.splits = SplitMode::kNone;
   options.jobs = job.jobs;
   options.memory_bytes = job.options.memory_bytes;

@@ -324,9 +324,6 @@ Result<Listing> Lister::run() {
   SPK_ASSIGN(const EntryInfo info, file_.info());
   mtime_ns_ = info.mtime_ns;
   named_keys_ = options_.features == "key=name";
-  if (!named_keys_ && !options_.features.empty()) {
-    return invalid_argument("--features: of LMDB there is only key=name").at_path(file_.path());
-  }
   if (named_keys_) listing_.decisions.emplace_back("features", options_.features);
   SPK_TRY(choose_database());
   SPK_TRY(survey());

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "sources/folder.h"
+#include "sources/kind_options.h"
 #include "sources/manifest.h"
 #include "sources/side_fields.h"
 #include "sources/source_kind.h"
@@ -70,14 +71,10 @@ const SourceKind* find_kind(std::string_view name) {
 
 SourceKind folder_kind() {
   const auto recognises = [](const SourceLook& look) -> Result<bool> { return look.is_folder; };
-  const auto open = [](const PackOptions& options, const SourceLook& look,
+  const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool>) -> Result<std::unique_ptr<Source>> {
     if (!look.is_folder) {
       return Status(Code::kNotThisFormat, "not a folder").at_path(escape_bytes(look.path));
-    }
-    if (!options.root.empty()) {
-      return invalid_argument("--root goes with a list of samples, but SRC is a folder")
-          .at_path(escape_bytes(look.path));
     }
     SPK_TRY(check_is_no_pack(look));
     return FolderSource::open_root(look.path);
@@ -117,15 +114,13 @@ namespace {
 // A folder or a list with what --accept and --field add; KIND is what was asked for, if anything.
 Result<std::unique_ptr<Source>> open_files(const PackOptions& options, const SourceLook& look,
                                            const SourceKind* kind, std::shared_ptr<Spool> spool) {
-  const std::string_view name = look.is_folder ? "folder" : "manifest";
-  if (kind != nullptr && kind->name != name) {
-    return invalid_argument("--accept and --field go with a folder or a list of files")
-        .at_path(escape_bytes(options.source));
-  }
+  // Whatever the files are: a list of archives is taken as a list.
+  if (kind == nullptr) kind = find_kind(look.is_folder ? "folder" : "manifest");
+  SPK_TRY(check_kind_options(options, *kind));
   if (options.require_fields && options.side_fields.empty()) {
     return invalid_argument("--require-fields goes with --field");
   }
-  SPK_ASSIGN(auto source, find_kind(name)->open(options, look, std::move(spool)));
+  SPK_ASSIGN(auto source, kind->open(options, look, std::move(spool)));
   return SideFieldSource::around(std::move(source), options);
 }
 
@@ -146,6 +141,7 @@ Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
     }
   }
   SPK_ASSIGN(const SourceLook look, look_at_source(options.source));
+  SPK_TRY(check_not_empty(look, kind));
   if (options.accept_any || !options.side_fields.empty() || options.require_fields) {
     return open_files(options, look, kind, std::move(spool));
   }
@@ -157,11 +153,7 @@ Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
   if (kind == nullptr) {
     return internal_error("no kind of source takes what is neither a folder nor a file");
   }
-  if (!options.select.empty() && std::string_view(kind->name) != "pack") {
-    return invalid_argument(str_cat("--select is for packs, and this is ", kind->what))
-        .at_path(escape_bytes(options.source))
-        .with_hint("pack all of it, then select with `stripepack repack`");
-  }
+  SPK_TRY(check_kind_options(options, *kind));
   return kind->open(options, look, std::move(spool));
 }
 

@@ -162,10 +162,6 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
   listing.ordered = true;
   if (options.salvage) listing.decisions.emplace_back("salvage", "yes");
   const bool listed_keys = options.features == "key=lst";
-  if (!listed_keys && !options.features.empty()) {
-    return invalid_argument("--features: of RecordIO there is only key=lst")
-        .at_path(escape_bytes(options.source));
-  }
   if (listed_keys) listing.decisions.emplace_back("features", options.features);
   if (others_ != 0) listing.ignored["not a RecordIO file"] = others_;
   std::vector<std::string> paths;
