@@ -18,6 +18,8 @@ namespace spk {
 namespace {
 
 constexpr size_t kChecksumBytes = 8;
+constexpr char kDamagedHint[] =
+    "`stripepack verify` lists all damage; `repair` mends what can be, or leaves it out";
 
 struct InputPack {
   std::string split;
@@ -89,10 +91,7 @@ class CheckedHandle : public SampleHandle {
     done_ = 0;
     hash_ = Xxh3Stream();
     if (same) return {};
-    return damaged("a payload contradicts its checksum")
-        .at_path(place_)
-        .with_hint(
-            "`stripepack verify` lists all damage; `repair` mends what can be, or leaves it out");
+    return damaged("a payload contradicts its checksum").at_path(place_).with_hint(kDamagedHint);
   }
 
   std::unique_ptr<SampleHandle> inner_;
@@ -342,6 +341,13 @@ Result<std::unique_ptr<Source>> open_pack_source(const PackOptions& options, con
         const std::string name = shard_file_name(shard);
         SPK_ASSIGN(const File file, File::open_read(named.pack->directory(), name));
         SPK_ASSIGN(const EntryInfo info, file.info());
+        const uint64_t wanted_bytes = named.pack->shards()[shard].file_bytes;
+        if (info.size_bytes != wanted_bytes) {
+          return damaged(str_cat("the shard is damaged: it has ", info.size_bytes, " bytes, ",
+                                 wanted_bytes, " expected"))
+              .at_path(escape_bytes(file.path()))
+              .with_hint(kDamagedHint);
+        }
         input.shard_mtimes_ns.push_back(info.mtime_ns);
         files.push_back(named.pack->directory().path_of(name));
       }
