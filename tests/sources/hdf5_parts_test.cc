@@ -28,6 +28,14 @@ TEST(ArrayLayout, IsToldByTheChannelsOrSaid) {
   for (const char* asked : {"nhw", "hwcn", "nnhw", "nhwx", "n", "hw"}) {
     EXPECT_EQ(resolve_layout({3, 8, 3}, asked).status().code(), Code::kInvalidArgument) << asked;
   }
+  // What the sizes plainly are not is refused, whatever was asked for.
+  EXPECT_EQ(resolve_layout({32, 20, 3}, "nchw").status().message(),
+            "--array-layout nchw makes sizes (N, 32, 20, 3) pictures of 32 channels, but they are "
+            "plainly N,H,W,C");
+  EXPECT_EQ(resolve_layout({3, 32, 20}, "nhwc").status().code(), Code::kInvalidArgument);
+  EXPECT_EQ(order({32, 20, 3}, "nwhc"), "whc");
+  EXPECT_EQ(order({13, 64, 64}, "nchw"), "chw");
+  EXPECT_EQ(order({2, 3, 8}, "nhcw"), "hcw");
   EXPECT_FALSE(resolve_layout({0, 8, 3}, "").ok());
   EXPECT_FALSE(resolve_layout({8, 8, 3, 3}, "").ok());
   const auto turned = resolve_layout({2, 5, 7}, "ncwh");

@@ -52,6 +52,22 @@ uint8_t to_byte(double value, double top) {
   return static_cast<uint8_t>(std::lround(value * (255.0 / top)));
 }
 
+// What is asked for must not be what the sizes plainly are not: 32 channels and pictures 3 wide,
+// where the last size can be channels and the one that is said to be them cannot.
+Status check_channels(const std::vector<uint64_t>& sizes, const std::string& order,
+                      const std::string& asked) {
+  const size_t said = order.find('c');
+  if (sizes.size() != 3 || said == order.npos || can_be_channels(sizes[said])) return {};
+  if (can_be_channels(sizes[0]) == can_be_channels(sizes[2])) return {};
+  const bool last = can_be_channels(sizes[2]);
+  if (said == (last ? 2 : 0)) return {};
+  return invalid_argument(str_cat("--array-layout ", asked, " makes sizes ", sizes_text(sizes),
+                                  " pictures of ", sizes[said], " channels, but they are plainly ",
+                                  last ? "N,H,W,C" : "N,C,H,W"))
+      .with_hint(str_cat("--array-layout ", last ? "nhwc or nwhc" : "nchw or ncwh",
+                         ", or none: then the sizes tell"));
+}
+
 }  // namespace
 
 Result<ArrayLayout> resolve_layout(const std::vector<uint64_t>& sizes, const std::string& asked) {
@@ -75,6 +91,7 @@ Result<ArrayLayout> resolve_layout(const std::vector<uint64_t>& sizes, const std
           str_cat("--array-layout ", asked, " does not go with the sizes ", sizes_text(sizes)));
     }
     layout.order = asked.substr(1);
+    SPK_TRY(check_channels(sizes, layout.order, asked));
   } else if (sizes.size() == 2) {
     layout.order = "hw";
   } else {
