@@ -323,6 +323,23 @@ TEST_F(ArchiveTest, ZipMembersAreStoredOrUnpackedIntoTheSpool) {
   EXPECT_EQ(list("a.zip").keys(), (Names{"cat/1.jpg", "dog/2.jpg", "dog/3.jpg"}));  // a dry run
 }
 
+TEST_F(ArchiveTest, AZipMemberWithTwoNamesIsRejected) {
+  for (const bool deflated : {false, true}) {
+    std::string bytes = zip(
+        {{"c/1.jpg", "one", deflated}, {"c/2.jpg", "two", deflated}, {"c/3.jpg", "3", deflated}});
+    const size_t header = bytes.find("c/2.jpg") - 30;
+    bytes[header + 30 + 2] = '9';
+    write("two.zip", bytes);
+    const Listed listed = list("two.zip");
+    EXPECT_TRUE(listed.status.ok()) << listed.status.to_string();
+    EXPECT_EQ(listed.keys(), (Names{"c/1.jpg", "c/3.jpg"}));
+    const std::map<std::string, std::string> wanted = {
+        {"c/2.jpg", str_cat("has another name in its own header, at offset ", header,
+                            ", than in the archive's directory")}};
+    EXPECT_EQ(listed.rejects(), wanted);
+  }
+}
+
 TEST_F(ArchiveTest, DamagedZipsAreRefused) {
   const std::string good = zip({{"c/1.jpg", "picture", true}, {"c/2.jpg", "other", false}});
   for (size_t cut = 4; cut < good.size(); ++cut) {

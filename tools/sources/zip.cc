@@ -63,15 +63,23 @@ Status ZipSource::take(const ZipReader& zip, const ZipMember& found, uint32_t fi
   // Pieces of one sample may lie in the archive and in the spool, whose times differ.
   member.mtime_ns = unpacked->any ? kUnknownMtime : files_->entry_mtime_ns(file);
   const uint64_t wanted = groups->wanted_bytes(found.name);
+  const bool is_read = found.method != ZipMember::Method::kOther && !found.is_folder &&
+                       !found.is_symlink && !found.is_encrypted;
   Status status;
+  Result<uint64_t> offset = 0;
+  if (is_read) offset = zip.data_offset(found);
   if (found.is_folder) {
     // Has no data.
   } else if (found.is_symlink) {
     member.reject = "a symbolic link";
   } else if (found.is_encrypted) {
     member.reject = "encrypted";
-  } else if (found.method == ZipMember::Method::kOther) {
+  } else if (!is_read) {
     member.reject = str_cat("packed by method ", found.method_number, " of zip; 0 and 8 are read");
+  } else if (offset.status().code() == Code::kMismatch) {
+    member.reject = offset.status().message();
+  } else if (!offset.ok()) {
+    status = offset.status();
   } else if (found.method == ZipMember::Method::kDeflated) {
     status = take_deflated(zip, found, wanted, unpacked, &member);
     // What was written of it is skipped by those that follow.
@@ -79,10 +87,8 @@ Status ZipSource::take(const ZipReader& zip, const ZipMember& found, uint32_t fi
   } else if (found.packed_bytes != found.bytes) {
     status = damaged("a stored member has two sizes").at_offset(found.header_offset);
   } else {
-    auto offset = zip.data_offset(found);
-    status = offset.status();
-    if (offset.ok()) member.piece = Piece::of_file(file, *offset, found.bytes);
-    if (offset.ok() && found.bytes <= wanted && found.bytes != 0) {
+    member.piece = Piece::of_file(file, *offset, found.bytes);
+    if (found.bytes <= wanted && found.bytes != 0) {
       SPK_ASSIGN(const File opened, File::open_read(files_->path(file)));
       member.content.resize(found.bytes);
       SPK_TRY(opened.read_exact(

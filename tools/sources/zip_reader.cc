@@ -153,11 +153,20 @@ Result<bool> ZipReader::next(ZipMember* member) {
 }
 
 Result<uint64_t> ZipReader::data_offset(const ZipMember& member) const {
-  uint8_t header[kLocalBytes];
+  std::vector<uint8_t> header(kLocalBytes + member.name.size());
+  // The central directory lies behind it, so that there are as many bytes.
   SPK_TRY(file_->read_exact(member.header_offset, header));
-  if (u32(header, 0) != kLocalMagic || u16(header, 26) != member.name.size()) {
+  if (u32(header, 0) != kLocalMagic) {
     return bad("found no header of the member that the central directory lists here",
                member.header_offset);
+  }
+  if (u16(header, 26) != member.name.size() ||
+      as_text(ByteSpan(header).subspan(kLocalBytes)) != member.name) {
+    return Status(Code::kMismatch,
+                  str_cat("has another name in its own header, at offset ", member.header_offset,
+                          ", than in the archive's directory"))
+        .at_path(escape_bytes(file_->path()))
+        .at_offset(member.header_offset);
   }
   const uint64_t offset = member.header_offset + kLocalBytes + u16(header, 26) + u16(header, 28);
   if (!range_fits(offset, member.packed_bytes, file_bytes_)) {

@@ -33,7 +33,8 @@ class ZipReader {
 
   // False at the end.
   Result<bool> next(ZipMember* member);
-  // Where a member's data begin: its local header, which must be that of the same name, is read.
+  // Where a member's data begin, as its local header tells. kMismatch where that has another name:
+  // programs that go by the one or by the other would see different archives.
   Result<uint64_t> data_offset(const ZipMember& member) const;
   // Hands out the unpacked data piece by piece. kDamaged where they, their size or their CRC are
   // not what the directory says.
