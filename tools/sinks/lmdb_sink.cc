@@ -32,6 +32,7 @@ constexpr char kDataName[] = "data.mdb";
 constexpr uint64_t kMostTransactionBytes = uint64_t{32} << 20;
 constexpr uint64_t kMostTransactionValues = 1024;
 constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kProbeBytes = uint64_t{1} << 20;
 constexpr uint64_t kMostValueBytes = std::numeric_limits<int32_t>::max();  // of a protobuf message
 constexpr uint64_t kMostPlace = 99'999'999;  // keys of nine digits would not sort any more
 
@@ -117,8 +118,20 @@ class LmdbFile : public FileSink {
   Status check(int result, const char* what) const {
     if (result == MDB_SUCCESS) return {};
     const std::string path = directory_.path_of(kDataName);
+    if (result == EIO) return io_error(why_not_written(), what, path);
     if (result > 0) return io_error(result, what, path);
     return internal_error(str_cat(what, ": ", mdb_strerror(result))).at_path(path);
+  }
+
+  // The library says EIO where fewer bytes were written than it wanted to, as on a full disk. What
+  // the system says of some more is the reason; EIO where these are written.
+  int why_not_written() const {
+    const auto file = File::open_write(directory_, temporary_name_);
+    const auto bytes = file.ok() ? file->size() : Result<uint64_t>(file.status());
+    if (!bytes.ok()) return EIO;
+    const std::vector<uint8_t> more(kProbeBytes);
+    const int reason = file->write_all(*bytes, more).os_errno();
+    return reason == 0 ? EIO : reason;
   }
 
   // A transaction for values of BYTES and more: the map is made large enough beforehand, which can
