@@ -195,6 +195,18 @@ class ExportTest(PackTest):
         self.export("tar", dest=self.path("link"), code=FAILED, words=["DEST is there already"])
         self.export("tar", dest=self.path("link"), code=FAILED, words=["DEST is there already"])
 
+    def test_dest_is_not_in_the_pack_nor_the_pack_in_dest(self):
+        os.symlink(self.out, self.path("link"))
+        before = contents(self.out)
+        for dest, words in ((os.path.join(self.out, "tar"), "DEST lies in the pack"),
+                            (os.path.join(self.path("link"), "a"), "DEST lies in the pack"),
+                            (self.out + "/", "DEST lies in the pack"),
+                            (self.dir, "DEST holds the pack")):
+            with self.subTest(dest=dest):
+                self.export("tar", "--force", dest=dest, code=USAGE, words=[words])
+                self.assertEqual(contents(self.out), before)
+                self.assertFalse(os.path.exists(dest.rstrip("/") + ".partial"))
+
     def test_a_foreign_partial_is_left_alone(self):
         pictures.write(os.path.join(self.dest + ".partial", "mine"), b"mine")
         for more in ((), ("--restart",), ("--force",)):
@@ -328,6 +340,29 @@ class ExportTest(PackTest):
             self.assertEqual(contents(self.dest), whole)
             self.assertEqual(names(self.dir), ["dest", "out", "src"])
             shutil.rmtree(self.dest)
+
+    def test_a_small_file_system(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        mounted = self.path("disk")
+        os.mkdir(mounted)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", mounted]
+        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no mount here")
+        try:
+            for kind in KINDS:
+                if kind == "csv":
+                    continue
+                with self.subTest(kind=kind):
+                    subprocess.run(["mount", "-o", "remount,size=200k", mounted], check=True)
+                    dest = os.path.join(mounted, "dest")
+                    self.export(kind, dest=dest, code=FAILED, words=["No space left on device"])
+                    self.assertFalse(os.path.exists(dest))
+                    subprocess.run(["mount", "-o", "remount,size=20m", mounted], check=True)
+                    self.export(kind, dest=dest)
+                    shutil.rmtree(dest)
+        finally:
+            subprocess.run(["umount", mounted], check=True)
 
     def test_a_file_size_limit(self):
         done = run("export", self.out, self.dest, "--to", "tar",

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 
 #include "base/text.h"
 #include "commands/options.h"
@@ -36,6 +38,7 @@ class ExportCommand : public Command {
   Status export_all(Ui& ui, const std::vector<NamedPack>& packs);
   Result<SplitExport> prepare(const NamedPack& named) const;
   Status prove(Ui& ui, Progress& progress, const SplitExport& one, const std::string& path);
+  Status check_apart() const;
   Status choose_samples(const Pack& pack, ExportJob* job) const;
   std::string request(const std::vector<NamedPack>& packs) const;
   void tell(Ui& ui) const;
@@ -171,7 +174,28 @@ Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named
   return one;
 }
 
+// DEST must neither lie in the pack nor hold it: with --force it would move the pack away.
+Status ExportCommand::check_apart() const {
+  std::error_code error;
+  const auto pack = std::filesystem::canonical(path_, error);
+  if (error) return {};  // it was just opened: then it is the pack's matter
+  SPK_ASSIGN(const OutputPlace place, split_output(target_));
+  const auto parent = std::filesystem::weakly_canonical(place.parent, error);
+  if (error) return {};
+  const auto dest = parent / place.name;
+  const auto holds = [](const std::filesystem::path& outer, const std::filesystem::path& inner) {
+    return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first ==
+           outer.end();
+  };
+  const bool inside = holds(pack, dest);
+  if (!inside && !holds(dest, pack)) return {};
+  return invalid_argument(inside ? "DEST lies in the pack itself" : "DEST holds the pack itself")
+      .at_path(escape_bytes(target_))
+      .with_hint("choose a DEST beside it");
+}
+
 Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
+  SPK_TRY(check_apart());
   // All that can be wrong with the options shows before a file is written.
   std::vector<SplitExport> exports;
   uint64_t chosen = 0;
