@@ -32,6 +32,10 @@ Result<ShardWriter> ShardWriter::create(const Directory& dir, const std::string&
   return ShardWriter(std::move(file), context);
 }
 
+ShardWriter ShardWriter::create(File file, const ShardContext& context) {
+  return ShardWriter(std::move(file), context);
+}
+
 Result<ShardWriter> ShardWriter::resume(const Directory& dir, const std::string& name,
                                         const ShardContext& context) {
   SPK_ASSIGN(File file, File::open_write(dir, name));
@@ -53,7 +57,9 @@ Status ShardWriter::scan_kept() {
     if (next == offset) break;
     offset = next;
   }
-  return file_.truncate(offset);
+  // What lies behind is written over, and cut off by finish() if it is too much; not here: if this
+  // process is slow and another one took the file over and finished it, nothing may be lost of it.
+  return {};
 }
 
 // The offset behind the chunk where it is whole and ours, otherwise `offset` itself. Errors of the
@@ -244,9 +250,9 @@ Status ShardWriter::finish(std::span<const RejectRow> rejects) {
   const std::vector<uint8_t> footer = encode_footer(header, context_.identity, parts);
   parts.clear();
 
-  SPK_TRY(file_.truncate(header.data_bytes));
   SPK_TRY(file_.write_all(header.data_bytes, footer));
   file_bytes_ = header.data_bytes + footer.size();
+  SPK_TRY(file_.truncate(file_bytes_));
   must_delete_ = true;  // until the disk has said that it has everything
   SPK_TRY(file_.sync());
   SPK_TRY(file_.close());

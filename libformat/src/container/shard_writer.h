@@ -35,6 +35,8 @@ class ShardWriter {
   // A new file `name` in `dir`, which must outlive the writer; kExists where the name is taken.
   static Result<ShardWriter> create(const Directory& dir, const std::string& name,
                                     const ShardContext& context);
+  // The same with a new, empty file that the caller made, with a stripe layout of its own perhaps.
+  static ShardWriter create(File file, const ShardContext& context);
   // Continues the file of a run that ended early. Its bytes are first forced to disk and dropped
   // from memory, so that what is checked is what is stored; the longest prefix of good chunks of
   // this very plan is kept, the rest is cut off. kept() tells what need not be written again.
