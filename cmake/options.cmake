@@ -11,7 +11,7 @@ option(SPK_WARNINGS_AS_ERRORS "Warnings stop the build" OFF)
 set(SPK_SANITIZE "" CACHE STRING "Sanitizers to build with, such as address,undefined or thread")
 
 # Foreign libraries. ON means: used where it is found. All but TBB and CLI11 may be missing.
-foreach(library IN ITEMS XXHASH URING JPEG PNG WEBP TIFF GIF HDF5 LMDB OPENSSL ZLIB ZSTD)
+foreach(library IN ITEMS XXHASH URING JPEG PNG WEBP TIFF GIF LCMS HDF5 LMDB OPENSSL ZLIB ZSTD)
   option(SPK_WITH_${library} "Use ${library} where it is found" ON)
 endforeach()
 

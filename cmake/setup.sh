@@ -24,7 +24,7 @@ explain() {
 setup: without root, any of these will do:
   modules      module load gcc/12 cmake tbb      (names differ between sites: module avail)
   conda        conda create -n stripepack -c conda-forge cxx-compiler cmake ninja pkg-config \\
-                 tbb-devel cli11 xxhash libjpeg-turbo libpng libwebp libtiff giflib openssl \\
+                 tbb-devel cli11 xxhash libjpeg-turbo libpng libwebp libtiff giflib lcms2 openssl \\
                  pybind11 python numpy pillow gtest
   leaving out  every library but TBB and CLI11 is optional: what cmake does not find, it switches
                off with a message; make -f Makefile.dist build CMAKE_ARGS="-DSPK_WITH_TIFF=OFF ..."

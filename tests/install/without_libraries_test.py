@@ -8,7 +8,7 @@ import unittest
 SOURCE = os.environ["STRIPEPACK_SOURCE"]
 # Kept between runs, so that only what changed is compiled again.
 BUILD = pathlib.Path(os.environ["STRIPEPACK_BUILD"]) / "without-libraries"
-LIBRARIES = ["XXHASH", "URING", "JPEG", "PNG", "WEBP", "TIFF", "GIF", "OPENSSL", "ZLIB",
+LIBRARIES = ["XXHASH", "URING", "JPEG", "PNG", "WEBP", "TIFF", "GIF", "LCMS", "OPENSSL", "ZLIB",
              "ZSTD", "HDF5", "LMDB"]
 
 

@@ -193,7 +193,7 @@ int PackCommand::run(Ui& ui) {
   if (options_.sha256 && !sha256_available()) {
     return ui.fail(unsupported("this build has no libcrypto, which --sha256 needs"), kExitUsage);
   }
-  const Status sensible = check_transform_options(*sub_, options_.transform);
+  const Status sensible = check_transform_options(*sub_, options_);
   if (!sensible.ok()) return ui.fail(sensible, kExitUsage);
   const Status enough = check_least_memory(options_);
   if (!enough.ok()) return ui.fail(enough);

@@ -36,7 +36,8 @@ void take_size(const std::string& word, TransformOptions* options) {
   }
   options->width = width;
   options->height = height;
-  if (!one) options->mode = ResizeMode::kExact;
+  options->box = !one;
+  if (!one) options->mode = ResizeMode::kExact;  // unless --resize-mode, which comes later, says so
 }
 
 void take_background(const std::string& word, TransformOptions* options) {
@@ -52,7 +53,7 @@ void take_background(const std::string& word, TransformOptions* options) {
 void add_transform_options(CLI::App& sub, TransformOptions* options) {
   sub.add_option_function<std::string>(
          "--resize", [options](const std::string& word) { take_size(word, options); },
-         "Resize pictures: N pixels (see --resize-mode), or WxH exactly")
+         "Resize pictures: N pixels or WxH, see --resize-mode; WxH alone means exactly")
       ->type_name("N|WxH")
       ->group(kGroup);
   add_choice_option<ResizeMode>(sub, "--resize-mode", &options->mode,
@@ -62,7 +63,8 @@ void add_transform_options(CLI::App& sub, TransformOptions* options) {
                                  {"border", ResizeMode::kBorder},
                                  {"exact", ResizeMode::kExact}},
                                 "N is the shorter side (default), the longer one, the side of the "
-                                "middle square, the longer one and a border, both sides")
+                                "middle square, the longer one and a border, both sides. WxH: what "
+                                "fits inside, what covers it, its middle, with a border, exactly")
       ->group(kGroup);
   sub.add_flag("--only-if-bigger", options->only_if_bigger,
                "Resize only what gets smaller; the rest stays as it is")
@@ -97,9 +99,21 @@ void add_transform_options(CLI::App& sub, TransformOptions* options) {
          "Colour below transparent pixels and of borders; default: alpha dropped, borders white")
       ->type_name("RRGGBB")
       ->group(kGroup);
+  add_choice_option<ProfileMode>(sub, "--icc", &options->profile,
+                                 {{"keep", ProfileMode::kKeep}, {"srgb", ProfileMode::kSrgb}},
+                                 "Colour profiles: kept with the pixels (default), or the colours "
+                                 "made sRGB by them")
+      ->group(kGroup);
+  sub.add_option("--mask-field", options->mask_fields,
+                 "A field of PNG masks, which go where the picture goes: each pixel the nearest, "
+                 "without loss; may be given several times")
+      ->type_name("NAME")
+      ->allow_extra_args(false)
+      ->group(kGroup);
 }
 
-Status check_transform_options(const CLI::App& sub, const TransformOptions& options) {
+Status check_transform_options(const CLI::App& sub, const PackOptions& pack) {
+  const TransformOptions& options = pack.transform;
   for (const char* name : {"--resize-mode", "--interpolation"}) {
     if (sub.count(name) != 0 && !options.resizes()) {
       return invalid_argument(std::string(name) + " needs --resize");
@@ -111,7 +125,10 @@ Status check_transform_options(const CLI::App& sub, const TransformOptions& opti
   if (options.only_if_bigger && !options.resizes()) {
     return invalid_argument("--only-if-bigger needs --resize");
   }
-  return check_transform(options);
+  if (!options.mask_fields.empty() && !options.resizes() && !options.orient) {
+    return invalid_argument("--mask-field needs --resize or --orient");
+  }
+  return check_transform(options, pack.max_pixels, pack.memory_bytes);
 }
 
 }  // namespace spk

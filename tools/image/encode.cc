@@ -13,11 +13,7 @@
 #include <png.h>
 #endif
 #if SPK_HAVE_WEBP
-#include <webp/decode.h>
 #include <webp/encode.h>
-#endif
-#if SPK_HAVE_ZLIB
-#include <zlib.h>
 #endif
 
 #include <algorithm>
@@ -328,10 +324,6 @@ Result<std::vector<uint8_t>> encode_webp(const PixelView& view, const EncodeRequ
   return extended_webp(simple, view, request);
 }
 
-std::string webp_version(int version) {
-  return str_cat(version >> 16, ".", version >> 8 & 255, ".", version & 255);
-}
-
 #endif
 
 }  // namespace
@@ -351,6 +343,18 @@ bool can_encode(PictureFormat format) noexcept {
   }
 }
 
+uint32_t most_side(PictureFormat format) noexcept {
+  switch (format) {
+#if SPK_HAVE_JPEG
+    case PictureFormat::kJpeg: return JPEG_MAX_DIMENSION;
+#endif
+#if SPK_HAVE_WEBP
+    case PictureFormat::kWebp: return WEBP_MAX_DIMENSION;
+#endif
+    default: return UINT32_MAX;
+  }
+}
+
 Result<std::vector<uint8_t>> encode_picture([[maybe_unused]] const PixelView& view,
                                             const EncodeRequest& request) {
   switch (request.format) {
@@ -367,30 +371,6 @@ Result<std::vector<uint8_t>> encode_picture([[maybe_unused]] const PixelView& vi
   }
   return unsupported(
       str_cat("this build has no encoder for ", picture_format_name(request.format)));
-}
-
-std::vector<std::pair<std::string, std::string>> codec_versions() {
-  std::vector<std::pair<std::string, std::string>> found;
-#if SPK_HAVE_JPEG
-#ifdef LIBJPEG_TURBO_VERSION_NUMBER
-  constexpr int kTurbo = LIBJPEG_TURBO_VERSION_NUMBER;
-  found.emplace_back("libjpeg", str_cat("turbo ", kTurbo / 1000000, ".", kTurbo / 1000 % 1000, ".",
-                                        kTurbo % 1000));
-#else
-  found.emplace_back("libjpeg", str_cat(JPEG_LIB_VERSION));
-#endif
-#endif
-#if SPK_HAVE_PNG
-  found.emplace_back("libpng", png_get_libpng_ver(nullptr));
-#endif
-#if SPK_HAVE_ZLIB
-  found.emplace_back("zlib", zlibVersion());
-#endif
-#if SPK_HAVE_WEBP
-  found.emplace_back("libwebp", str_cat(webp_version(WebPGetDecoderVersion()), " ",
-                                        webp_version(WebPGetEncoderVersion())));
-#endif
-  return found;
 }
 
 }  // namespace spk::image

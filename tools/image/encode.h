@@ -30,12 +30,15 @@ struct PixelView {
 bool can_encode(PictureFormat format) noexcept;
 
 // JPEG: baseline, chroma halved both ways, the standard's Huffman tables. PNG: 8 bits, deflate
-// level
-// 6. WebP: lossy. kUnsupported where the format has no pictures of this size or the build no such
-// encoder; kNoMemory. Thread-safe.
+// level 6. WebP: lossy. kUnsupported where the format has no pictures of this size or the build no
+// such encoder; kNoMemory. Thread-safe.
 Result<std::vector<uint8_t>> encode_picture(const PixelView& view, const EncodeRequest& request);
 
-// ("libjpeg", "libjpeg-turbo 2.1.5") ... of those that shape what is decoded and encoded.
-std::vector<std::pair<std::string, std::string>> codec_versions();
+// ("libjpeg", "turbo 2.1.5") ... of those that shape what is decoded and encoded; the one for
+// colour profiles only where they are converted.
+std::vector<std::pair<std::string, std::string>> codec_versions(bool converts_profiles);
+
+// The longest side that the format can have; UINT32_MAX where it is not these that limit it.
+uint32_t most_side(PictureFormat format) noexcept;
 
 }  // namespace spk::image

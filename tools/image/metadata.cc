@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/checked.h"
+#include "image/still.h"
 
 #if SPK_HAVE_ZLIB
 #include <zlib.h>
@@ -190,13 +191,20 @@ bool webp_part_goes(const Part& part) {
 
 }  // namespace
 
-std::vector<uint8_t> icc_profile(ByteSpan data, PictureFormat format, uint32_t channels) {
+std::vector<uint8_t> embedded_profile(ByteSpan data, PictureFormat format) {
   std::vector<uint8_t> profile;
   if (format == PictureFormat::kJpeg) profile = jpeg_profile(data);
   if (format == PictureFormat::kPng) profile = png_profile(data);
   if (format == PictureFormat::kWebp) profile = webp_profile(data);
+  if (is_still(format)) profile = still_profile(data, format);
   constexpr size_t kHeaderBytes = 128;
   if (profile.size() < kHeaderBytes || profile.size() > kMostProfileBytes) return {};
+  return profile;
+}
+
+std::vector<uint8_t> icc_profile(ByteSpan data, PictureFormat format, uint32_t channels) {
+  std::vector<uint8_t> profile = embedded_profile(data, format);
+  if (profile.empty()) return {};
   const std::string_view space = channels == 1 ? "GRAY" : "RGB ";
   if (!starts_with(ByteSpan(profile).subspan(16), space)) return {};
   return profile;

@@ -8,6 +8,10 @@
 
 namespace spk::image {
 
+// The colour profile as it stands in the file, of whatever colours; empty where there is none, or
+// it is cut or of more than 4 MiB.
+std::vector<uint8_t> embedded_profile(ByteSpan data, PictureFormat format);
+
 // The colour profile if it is whole, of a moderate size and for so many channels (1 or 3);
 // otherwise empty. Metadata never cost a picture.
 std::vector<uint8_t> icc_profile(ByteSpan data, PictureFormat format, uint32_t channels);

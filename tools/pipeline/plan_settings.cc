@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "base/text.h"
 #include "format/constants.h"
@@ -95,7 +96,8 @@ void add_transform(const TransformOptions& transform,
   if (!transform.on()) return;
   settings->emplace_back("transform", "1");  // changes when the same options make other bytes
   if (transform.resizes()) {
-    settings->emplace_back("resize", str_cat(transform.width, "x", transform.height));
+    settings->emplace_back("resize", transform.box ? str_cat(transform.width, "x", transform.height)
+                                                   : str_cat(transform.width));
     settings->emplace_back("resize_mode", mode_name(transform.mode));
     settings->emplace_back("only_if_bigger", transform.only_if_bigger ? "yes" : "no");
     settings->emplace_back("interpolation", filter_name(transform.filter));
@@ -110,7 +112,14 @@ void add_transform(const TransformOptions& transform,
   if (transform.background) {
     settings->emplace_back("background", to_hex(*transform.background).substr(10));
   }
-  for (auto& version : image::codec_versions()) settings->push_back(std::move(version));
+  const bool converts = transform.profile == ProfileMode::kSrgb;
+  settings->emplace_back("icc", converts ? "srgb" : "keep");
+  std::string masks;
+  for (const std::string& name : transform.mask_fields) {
+    masks += str_cat(masks.empty() ? "" : ",", name);
+  }
+  if (!masks.empty()) settings->emplace_back("mask_fields", masks);
+  for (auto& version : image::codec_versions(converts)) settings->push_back(std::move(version));
 }
 
 const char* label_kind_name(LabelKind kind) {
@@ -134,18 +143,58 @@ uint64_t estimated_total_bytes(const PackOptions& options, uint64_t samples, uin
   return samples * estimated_bytes(options.transform, bytes / samples);
 }
 
+namespace {
+
+// Masks are fields of files beside the picture.
+Status check_masks(const TransformOptions& transform, const std::vector<SourceBlob>& blobs,
+                   const SourceBlob& picture) {
+  std::set<std::string> seen;
+  for (const std::string& name : transform.mask_fields) {
+    const auto mask = std::find_if(blobs.begin(), blobs.end(),
+                                   [&](const SourceBlob& blob) { return blob.name == name; });
+    if (mask == blobs.end()) {
+      std::string names;
+      for (const SourceBlob& blob : blobs) {
+        if (blob.name != picture.name) names += str_cat(names.empty() ? "" : ", ", blob.name);
+      }
+      return invalid_argument(str_cat("--mask-field ", name, ": there is no such field of files"))
+          .with_hint(names.empty() ? "add one with --field" : str_cat("there are: ", names));
+    }
+    if (mask->content == BlobContent::kPixels) {
+      return invalid_argument(str_cat("--mask-field ", name, " is no field of PNG files"));
+    }
+    if (!seen.insert(name).second) {
+      return invalid_argument(str_cat("--mask-field ", name, " is given twice"));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+size_t picture_to_transform(const TransformOptions& transform,
+                            const std::vector<SourceBlob>& blobs) {
+  const std::vector<std::string>& masks = transform.mask_fields;
+  size_t blob = 0;
+  while (blob < blobs.size() &&
+         (blobs[blob].content == BlobContent::kAny ||
+          std::find(masks.begin(), masks.end(), blobs[blob].name) != masks.end())) {
+    ++blob;
+  }
+  return blob;
+}
+
 Status set_transformed_contents(const PackOptions& options, std::vector<SourceBlob>* blobs) {
   const TransformOptions& transform = options.transform;
   if (!transform.on()) return {};
-  const auto found = std::find_if(blobs->begin(), blobs->end(), [](const SourceBlob& blob) {
-    return blob.content != BlobContent::kAny;
-  });
-  if (found == blobs->end()) {
+  const size_t picture = picture_to_transform(transform, *blobs);
+  if (picture == blobs->size()) {
     return invalid_argument("no field of the source is a picture that could be transformed")
         .at_path(options.source);
   }
+  SPK_TRY(check_masks(transform, *blobs, (*blobs)[picture]));
   if (transform.encode == EncodeAs::kSame) return {};
-  found->content =
+  (*blobs)[picture].content =
       transform.encode == EncodeAs::kRaw ? BlobContent::kPixels : BlobContent::kPicture;
   return {};
 }

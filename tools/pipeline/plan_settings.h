@@ -17,6 +17,11 @@ ShuffleMode resolved_shuffle(ShuffleMode asked, std::string_view split);
 // What `bytes` of so many samples become, as far as the options tell; `bytes` without transforms.
 uint64_t estimated_total_bytes(const PackOptions& options, uint64_t samples, uint64_t bytes);
 
+// Which blob transforms are for: the first one that is a picture or pixels and no mask. The number
+// of blobs where there is none.
+size_t picture_to_transform(const TransformOptions& transform,
+                            const std::vector<SourceBlob>& blobs);
+
 // Says of the blob that is transformed what comes out. kInvalidArgument where transforms are asked
 // for and no blob is a picture.
 Status set_transformed_contents(const PackOptions& options, std::vector<SourceBlob>* blobs);

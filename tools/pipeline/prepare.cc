@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "image/probe.h"
 #include "pipeline/cpu_arena.h"
+#include "pipeline/plan_settings.h"
 
 namespace spk {
 
@@ -59,9 +60,11 @@ Preparer::Preparer(const Source& source, const PackSchema& schema, const PackOpt
   transformer_ =
       std::make_unique<const Transformer>(options.transform, options.max_pixels,
                                           std::max(options.memory_bytes / 4, kLeastDecodingBytes));
-  while (picture_blob_ + 1 < schema.blobs.size() &&
-         schema.blobs[picture_blob_].content == BlobContent::kAny) {
-    ++picture_blob_;
+  picture_blob_ = picture_to_transform(options.transform, schema.blobs);
+  for (const std::string& name : options.transform.mask_fields) {
+    for (size_t blob = 0; blob < schema.blobs.size(); ++blob) {
+      if (schema.blobs[blob].name == name) mask_blobs_.push_back(blob);
+    }
   }
 }
 

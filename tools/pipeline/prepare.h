@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -140,11 +141,16 @@ class Preparer {
   BlobContent input_content(const SampleEntry& entry, size_t blob) const;
   Result<std::vector<uint8_t>> read_whole(const SampleEntry& entry, SampleHandle& handle) const;
   Status prepare_whole(PreparedSample& sample, SampleHandle& handle) const;
-  // Of the picture in a payload; nothing where the sample has none.
-  Result<Transformed> transform_picture(const SampleEntry& entry, ByteSpan payload) const;
-  std::vector<uint8_t> with_picture(const SampleEntry& entry, ByteSpan payload,
-                                    std::vector<uint8_t> picture) const;
-  ByteSpan picture_of(const SampleEntry& entry, ByteSpan payload, uint64_t* start) const;
+  // What transforms make of a sample: `blobs` has those that change.
+  struct Remade {
+    Transformed picture;  // but for its bytes
+    std::map<size_t, std::vector<uint8_t>> blobs;
+    std::string reject;
+  };
+  Result<Remade> remake(const SampleEntry& entry, ByteSpan payload) const;
+  Status remake_masks(const SampleEntry& entry, ByteSpan payload, Remade* remade) const;
+  static std::vector<uint8_t> with_blobs(const SampleEntry& entry, ByteSpan payload,
+                                         size_t blob_count, const Remade& remade);
   Status transform(PreparedSample& sample) const;
   const Source& source_;
   const PackSchema& schema_;
@@ -155,6 +161,7 @@ class Preparer {
   std::function<bool()> stopping_;
   std::unique_ptr<const Transformer> transformer_;  // null: nothing is transformed
   size_t picture_blob_ = 0;                         // which it is that is transformed
+  std::vector<size_t> mask_blobs_;                  // which go where the picture goes
   mutable MadeBudget made_budget_;
   mutable std::mutex whole_mutex_;  // held while a large sample is in memory as a whole
 };

@@ -59,71 +59,96 @@ Status Preparer::prepare_whole(PreparedSample& sample, SampleHandle& handle) con
   return status;
 }
 
-ByteSpan Preparer::picture_of(const SampleEntry& entry, ByteSpan payload, uint64_t* start) const {
-  *start = 0;
-  for (size_t blob = 0; blob < picture_blob_; ++blob) {
+namespace {
+
+// A blob in a payload; nothing where the sample has none.
+ByteSpan blob_of(const SampleEntry& entry, ByteSpan payload, size_t wanted) {
+  uint64_t start = 0;
+  for (size_t blob = 0; blob < wanted; ++blob) {
     const uint64_t bytes = entry.bytes_of_blob(blob);
-    if (bytes != kAbsentBlob) *start += bytes;
+    if (bytes != kAbsentBlob) start += bytes;
   }
-  const uint64_t bytes = entry.bytes_of_blob(picture_blob_);
-  return bytes == kAbsentBlob ? ByteSpan() : payload.subspan(*start, bytes);
+  const uint64_t bytes = entry.bytes_of_blob(wanted);
+  return bytes == kAbsentBlob ? ByteSpan() : payload.subspan(start, bytes);
 }
 
-Result<Transformed> Preparer::transform_picture(const SampleEntry& entry, ByteSpan payload) const {
-  uint64_t start = 0;
-  const ByteSpan picture = picture_of(entry, payload, &start);
-  if (entry.bytes_of_blob(picture_blob_) == kAbsentBlob) {
-    Transformed none;
-    none.same = true;
-    return none;
+}  // namespace
+
+Status Preparer::remake_masks(const SampleEntry& entry, ByteSpan payload, Remade* remade) const {
+  for (const size_t blob : mask_blobs_) {
+    if (entry.bytes_of_blob(blob) == kAbsentBlob) continue;
+    SPK_ASSIGN(Transformed mask,
+               transformer_->run_mask(blob_of(entry, payload, blob), remade->picture.geometry));
+    if (!mask.reject.empty()) {
+      remade->reject = str_cat(mask.reject, " (field ", schema_.blobs[blob].name, ")");
+      return {};
+    }
+    if (!mask.same) remade->blobs[blob] = std::move(mask.bytes);
   }
+  return {};
+}
+
+Result<Preparer::Remade> Preparer::remake(const SampleEntry& entry, ByteSpan payload) const {
+  Remade remade;
+  remade.picture.same = true;
+  if (entry.bytes_of_blob(picture_blob_) == kAbsentBlob) return remade;
   RawSize raw;
   if (picture_blob_ == 0 && entry.pixels.height != 0) {
     raw = {entry.pixels.height, entry.pixels.width, entry.pixels.channels};
   }
-  return transformer_->run(picture, raw);
+  SPK_ASSIGN(remade.picture, transformer_->run(blob_of(entry, payload, picture_blob_), raw));
+  remade.reject = remade.picture.reject;
+  if (!remade.reject.empty()) return remade;
+  if (!remade.picture.same) remade.blobs[picture_blob_] = std::move(remade.picture.bytes);
+  SPK_TRY(remake_masks(entry, payload, &remade));
+  return remade;
 }
 
-std::vector<uint8_t> Preparer::with_picture(const SampleEntry& entry, ByteSpan payload,
-                                            std::vector<uint8_t> picture) const {
-  uint64_t start = 0;
-  const ByteSpan old = picture_of(entry, payload, &start);
-  if (old.size() == payload.size()) return picture;
+std::vector<uint8_t> Preparer::with_blobs(const SampleEntry& entry, ByteSpan payload,
+                                          size_t blob_count, const Remade& remade) {
   std::vector<uint8_t> all;
-  all.reserve(payload.size() - old.size() + picture.size());
-  const ByteSpan before = payload.first(start);
-  const ByteSpan behind = payload.subspan(start + old.size());
-  all.insert(all.end(), before.begin(), before.end());
-  all.insert(all.end(), picture.begin(), picture.end());
-  all.insert(all.end(), behind.begin(), behind.end());
+  size_t bytes = payload.size();
+  for (const auto& [blob, made] : remade.blobs) bytes += made.size();
+  all.reserve(bytes);
+  for (size_t blob = 0; blob < blob_count; ++blob) {
+    const auto made = remade.blobs.find(blob);
+    const ByteSpan taken =
+        made != remade.blobs.end() ? ByteSpan(made->second) : blob_of(entry, payload, blob);
+    all.insert(all.end(), taken.begin(), taken.end());
+  }
   return all;
 }
 
 Status Preparer::transform(PreparedSample& sample) const {
   if (!sample.reject.empty()) return {};
-  SPK_ASSIGN(Transformed made, transform_picture(sample.entry, sample.payload));
+  SPK_ASSIGN(Remade made, remake(sample.entry, sample.payload));
+  for (std::string& warning : made.picture.warnings) sample.warnings.push_back(std::move(warning));
   if (!made.reject.empty()) {
     sample.reject = std::move(made.reject);
     return {};
   }
-  if (made.same) return {};
-  StoredField& field = sample.stored.fields[picture_blob_];
-  field.bytes = made.bytes.size();
-  field.checksum = xxh3_64(made.bytes);
-  if (picture_blob_ == 0) {
+  if (made.blobs.empty()) return {};
+  for (const auto& [blob, bytes] : made.blobs) {
+    StoredField& field = sample.stored.fields[blob];
+    field.bytes = bytes.size();
+    field.checksum = xxh3_64(bytes);
+  }
+  if (picture_blob_ == 0 && !made.picture.same) {
     const auto set = [&](uint16_t name, uint32_t value) {
       const int64_t number = value;
       sample.stored.set_ints(name, &number, 1);
     };
-    set(schema_.height, made.size.height);
-    set(schema_.width, made.size.width);
-    set(schema_.channels, made.size.channels);
+    set(schema_.height, made.picture.size.height);
+    set(schema_.width, made.picture.size.width);
+    set(schema_.channels, made.picture.size.channels);
   }
   const bool moves = options_.transform.resizes() || options_.transform.orient;
-  if (moves && (schema_.blobs.size() > 1 || !sample.entry.numbers.empty())) {
+  const bool others = schema_.blobs.size() > 1 + mask_blobs_.size();
+  if (moves && (others || !sample.entry.numbers.empty())) {
     sample.warnings.push_back("fields beside the picture are kept as they are");
   }
-  std::vector<uint8_t> payload = with_picture(sample.entry, sample.payload, std::move(made.bytes));
+  std::vector<uint8_t> payload =
+      with_blobs(sample.entry, sample.payload, schema_.blobs.size(), made);
   payload.shrink_to_fit();
   sample.transformed = true;
   sample.payload = {};
@@ -140,12 +165,12 @@ Result<std::vector<uint8_t>> Preparer::make_again(const SampleEntry& entry, uint
   if (!fits_memory(entry)) lock.lock();
   SPK_ASSIGN(const std::unique_ptr<SampleHandle> handle, source_.open(entry));
   SPK_ASSIGN(const std::vector<uint8_t> read, read_whole(entry, *handle));
-  Result<Transformed> made = internal_error("nothing was made");
-  run_in_arena(arena_, [&] { made = transform_picture(entry, read); });
+  Result<Remade> made = internal_error("nothing was made");
+  run_in_arena(arena_, [&] { made = remake(entry, read); });
   if (!made.ok()) return std::move(made).status();
   std::vector<uint8_t> payload;
-  if (made->reject.empty() && !made->same) {
-    payload = with_picture(entry, read, std::move(made->bytes));
+  if (made->reject.empty() && !made->blobs.empty()) {
+    payload = with_blobs(entry, read, schema_.blobs.size(), *made);
   }
   if (payload.size() != bytes) {
     return Status(Code::kMismatch, "the sample has changed since it was first read")

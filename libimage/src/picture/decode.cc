@@ -63,6 +63,7 @@ class Task {
     if (source_.raw.width != 0) {
       header_.width = source_.raw.width;
       header_.height = source_.raw.height;
+      header_.orientation = source_.raw.orientation;
     } else {
       SPK_ASSIGN(header_, read_header(source_.data));
     }

@@ -26,7 +26,8 @@ struct Scratch {
 struct RawPixels {
   uint32_t width = 0;
   uint32_t height = 0;
-  uint32_t channels = 0;  // 1 or 3
+  uint32_t channels = 0;     // 1 or 3
+  uint32_t orientation = 1;  // EXIF's, for Ops::exif_orientation
 };
 
 struct Source {

@@ -53,6 +53,24 @@ Axis middle(uint32_t size, uint64_t full, uint32_t count) {
   return {first * scale, scale, 0, size, count};
 }
 
+// What `size` becomes where `other` becomes `side`; rounds half up.
+uint64_t rounded_proportion(uint32_t size, uint32_t side, uint32_t other) {
+  return (2 * uint64_t{size} * side + other) / (2 * uint64_t{other});
+}
+
+// The middle of what covers width x height.
+void cover(uint32_t width, uint32_t height, const Ops& ops, Plan& plan) {
+  uint64_t full_width = ops.width;
+  uint64_t full_height = ops.height;
+  if (uint64_t{width} * ops.height >= uint64_t{height} * ops.width) {
+    full_width = rounded_proportion(width, ops.height, height);
+  } else {
+    full_height = rounded_proportion(height, ops.width, width);
+  }
+  plan.x = middle(width, full_width, ops.width);
+  plan.y = middle(height, full_height, ops.height);
+}
+
 // A number between low and high whose logarithm is evenly distributed: one that is evenly
 // distributed itself, taken with a probability in inverse proportion to it.
 double log_uniform(SampleRandom& random, double low, double high) {
@@ -95,7 +113,7 @@ void random_crop(uint32_t width, uint32_t height, const Ops& ops, SampleRandom& 
 
 Status check_ops(const Ops& ops) {
   const bool sized = ops.kind == Kind::kResize || ops.kind == Kind::kCenterCrop ||
-                     ops.kind == Kind::kRandomResizedCrop;
+                     ops.kind == Kind::kRandomResizedCrop || ops.kind == Kind::kCoverCrop;
   if (sized) {
     SPK_TRY(check_side("width", ops.width));
     SPK_TRY(check_side("height", ops.height));
@@ -144,6 +162,7 @@ Plan make_plan(uint32_t width, uint32_t height, const Ops& ops, uint64_t sample)
       plan.y = middle(height, in_proportion(height, ops.short_side, shorter), ops.height);
       break;
     case Kind::kRandomResizedCrop: random_crop(width, height, ops, random, plan); break;
+    case Kind::kCoverCrop: cover(width, height, ops, plan); break;
   }
   return plan;
 }

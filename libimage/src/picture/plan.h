@@ -14,6 +14,7 @@ enum class Kind : uint32_t {
   kResizeShort = 2,
   kCenterCrop = 3,
   kRandomResizedCrop = 4,
+  kCoverCrop = 5,  // so large that width x height is covered, of which the middle; not in the API
 };
 
 // How source pixels are weighed. kAreaOfSlopes: as kArea, of what lies on straight lines between

@@ -1,0 +1,15 @@
+// JPEGs of four inks as they are, for conversion by their colour profile.
+#pragma once
+
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/result.h"
+
+namespace spk::image {
+
+// WIDTH x HEIGHT pixels of CMYK in 4 bytes each, 0 for full ink; YCCK becomes that. kDamaged where
+// it is cut or corrupt or has other sizes or colours; kNoMemory. Thread-safe.
+Result<std::vector<uint8_t>> read_cmyk_jpeg(ByteSpan data, uint32_t width, uint32_t height);
+
+}  // namespace spk::image
