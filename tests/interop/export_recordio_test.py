@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import DONE, FAILED, PackTest, main, names, run, samples  # noqa: E402
+from packing import DONE, FAILED, NO, PackTest, main, names, run, samples  # noqa: E402
 
 MAGIC = struct.pack("<I", 0xced7230a)
 
@@ -102,6 +102,9 @@ class ExportRecordIoTest(PackTest):
         again = self.path("again")
         self.pack(self.dest, again, "--features", "key=lst")
         self.assertEqual({one["key"] for one in samples(again)}, {key.encode() for key in keys})
+        self.expect(run("verify", again, "--against", self.dest, "--features", "key=lst"), DONE)
+        self.expect(run("verify", again, "--against", self.dest), NO,
+                    "the pack was made with --features 'key=lst'")
         with open(os.path.join(self.dest, "data.lst"), encoding="ascii", newline="") as file:
             written = {line.split("\t")[2] for line in file.read().splitlines()}
         self.assertLess({"a\\x09b.jpg", "a\\x0ab.jpg", "a\\tb.jpg", "a\\x5cx09b.jpg", "\\x5"},

@@ -41,7 +41,8 @@ class VerifyCommand : public Command {
   ProgressMode progress_ = ProgressMode::kAuto;
   uint64_t faults_ = 0;  // of every kind, in all packs
   bool source_failed_ = false;
-  uint64_t unreadable_ = 0;  // of these, bytes that could not be read, so that nothing is proven
+  std::string other_features_;  // what the pack was made with, where SRC was read with others
+  uint64_t unreadable_ = 0;     // of these, bytes that could not be read, so that nothing is proven
 };
 
 void VerifyCommand::add_to(CLI::App& app) {
@@ -133,6 +134,13 @@ void VerifyCommand::show_fault(Ui& ui, const ProofFault& fault) {
                        escape_bytes(fault.what)));
 }
 
+std::string setting(const Settings& settings, std::string_view wanted) {
+  for (const auto& [name, value] : settings) {
+    if (name == wanted) return value;
+  }
+  return {};
+}
+
 // Its source has other bytes, rightly.
 Status refuse_made_anew(const Pack& pack) {
   for (const auto& [name, value] : pack.settings()) {
@@ -169,6 +177,9 @@ Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& 
     return {};
   }));
   entries.resize(std::max(entries.size(), listing.splits.size()));
+  // The likeliest reason why all differs: SRC was not read as it was when it was packed.
+  const std::string packed_by = setting(packs.front().pack->settings(), "features");
+  if (packed_by != setting(listing.decisions, "features")) other_features_ = packed_by;
   progress.stage("comparing");
   for (size_t split = 0; split < listing.splits.size(); ++split) {
     const auto pack = std::find_if(packs.begin(), packs.end(), [&](const NamedPack& one) {
@@ -234,6 +245,10 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
     source_failed_ = !compared.ok() && exit_code_of(compared) == kExitNotAPack;
     if (!compared.ok()) return compared;
     conclude("against", before);
+    if (faults_ != before && !other_features_.empty()) {
+      ui.note(str_cat("the pack was made with --features '", escape_bytes(other_features_),
+                      "'; --against needs the same"));
+    }
   }
   return {};
 }
