@@ -7,8 +7,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import (DONE, FAILED, NO, USAGE, PackTest, main, payloads, run, samples,  # noqa: E402
-                     text)
+from packing import (DONE, FAILED, NO, NOT_A_PACK, USAGE, PackTest, main, payloads,  # noqa: E402
+                     run, samples, text)
 
 
 def facts(pack):
@@ -41,6 +41,10 @@ class RepackTest(PackTest):
         self.repack(self.out, self.new, code=FAILED,
                     words=["shard-00000.spks: the shard is damaged", "stripepack verify"])
         self.assertEqual(os.listdir(self.dir).count("new.partial"), 0)
+
+    def test_what_is_no_pack_is_told_by_its_exit_code(self):
+        self.repack(self.src, self.new, code=NOT_A_PACK, words=["not a pack"])
+        self.expect(run("pack", self.src, self.new, "--source", "pack"), FAILED, "not a pack")
 
     def test_another_shape_has_the_same_samples(self):
         self.repack(self.out, self.new, "--chunk-size", "64KiB", "--shards", "3", "--seed", "5")

@@ -38,12 +38,6 @@ std::string command_line() {
   return text;
 }
 
-// What `pack` fails with when the trouble is in the source: never "not a pack".
-int pack_exit_code(const Status& status) {
-  const int code = exit_code_of(status);
-  return code == kExitNotAPack ? kExitFailed : code;
-}
-
 // The library tells of limits, but not of options.
 Status with_own_hint(Status status) {
   if (status.os_errno() != EFBIG) return status;
@@ -64,6 +58,7 @@ class PackCommand : public Command {
   void add_geometry_options();
   void add_listing_options();
   int run_dry(Ui& ui);
+  int exit_code(const Status& status) const;
 
   void add_places(CLI::App& app);
   void take_places();
@@ -171,12 +166,18 @@ void PackCommand::add_geometry_options() {
   sub_->add_flag("--no-shuffle", no_shuffle_, "Keep the source's order")->excludes(shuffle);
 }
 
+// Of `pack` never "not a pack": it asks for none.
+int PackCommand::exit_code(const Status& status) const {
+  const int code = exit_code_of(status);
+  return code == kExitNotAPack && !repacks_ ? kExitFailed : code;
+}
+
 int PackCommand::run_dry(Ui& ui) {
   auto source = open_source(options_);
-  if (!source.ok()) return ui.fail(source.status(), pack_exit_code(source.status()));
+  if (!source.ok()) return ui.fail(source.status(), exit_code(source.status()));
   auto report = dry_run(options_, **source, &cancel_flag());
   if (!report.ok() && report.status().code() == Code::kCancelled) return ui.fail(cancel_status());
-  if (!report.ok()) return ui.fail(report.status(), pack_exit_code(report.status()));
+  if (!report.ok()) return ui.fail(report.status(), exit_code(report.status()));
   if (ui.json_mode()) {
     (void)ui.out(to_json(*report));
   } else {
@@ -201,7 +202,7 @@ int PackCommand::run(Ui& ui) {
   std::optional<NamedFile> report;
   if (!options_.report.empty()) {
     auto found = NamedFile::find(options_.report, "--report");
-    if (!found.ok()) return ui.fail(found.status(), pack_exit_code(found.status()));
+    if (!found.ok()) return ui.fail(found.status(), exit_code(found.status()));
     report = std::move(found).value();
   }
 
@@ -223,7 +224,7 @@ int PackCommand::run(Ui& ui) {
     if (outcome.status().code() == Code::kCancelled) {
       return ui.fail(Status(cancel_status()).with_hint("the same command line continues"));
     }
-    return ui.fail(with_own_hint(outcome.status()), pack_exit_code(outcome.status()));
+    return ui.fail(with_own_hint(outcome.status()), exit_code(outcome.status()));
   }
   // First what was done: if the report cannot be written, that stays true.
   show_outcome(ui, options_, *outcome);
