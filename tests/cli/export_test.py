@@ -169,6 +169,8 @@ class ExportTest(PackTest):
         for split in ("train", "val"):
             pictures.make_folder(self.path("both", split), {"cat": 3, "dog": 2}, seed=split)
         self.pack(self.path("both"), self.path("packs"))
+        self.export("csv", "--range", "0:1", words=["exported 1 sample to "])
+        shutil.rmtree(self.dest)
         for kind, names_of in (("folder", lambda s: "manifest.tsv"),
                                ("tar", lambda s: s + "-000000.tar"),
                                ("tfrecord", lambda s: s + "-00000-of-00001"),
@@ -477,7 +479,7 @@ class ExportTest(PackTest):
                                          "different numbers of labels")
                         self.assertFalse(os.path.exists(dest))
                         continue
-                    self.assertIn("exported %s samples" % format(count, ","), text(done.out))
+                    self.assertIn("exported %s sample" % format(count, ","), text(done.out))
                     exported += 1
         self.assertGreater(exported, 30)
 

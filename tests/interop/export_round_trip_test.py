@@ -147,6 +147,12 @@ class RoundTripTest(PackTest):
         self.export("tar --layout folders", self.path("dest"), code=FAILED,
                     words=["leave --verify off"])
         self.assertEqual(names(self.dir), ["out", "src"])
+        self.pack(self.path("src"), self.path("pixels"), "--resize", "8", "--resize-mode", "exact",
+                  "--encode", "raw")
+        self.out = self.path("pixels")
+        for kind in ("folder", "tar", "tfrecord"):
+            self.export(kind, self.path("dest"), code=FAILED, words=["leave --verify off"])
+        self.assertEqual(names(self.dir), ["out", "pixels", "src"])
 
     def make_cifar(self, folder, count, record=3073):
         source = random.Random(record)

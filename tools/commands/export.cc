@@ -272,13 +272,15 @@ void ExportCommand::tell(Ui& ui) const {
     return;
   }
   std::string line =
-      str_cat("exported ", format_count(totals_.samples), " samples to ", escape_bytes(target_),
-              ": ", kind_->name, ", ", format_count(totals_.files),
-              totals_.files == 1 ? " file, " : " files, ", format_size(totals_.bytes));
+      str_cat("exported ", count_of(totals_.samples, "sample"), " to ", escape_bytes(target_), ": ",
+              kind_->name, ", ", count_of(totals_.files, "file"), ", ", format_size(totals_.bytes));
   if (totals_.files_kept != 0) {
     line += str_cat(" (", format_count(totals_.files_kept), " of an earlier run)");
   }
-  if (verify_) line += str_cat("; read back: ", format_count(proven_), " are as in the pack");
+  if (verify_) {
+    line += str_cat("; read back: ", format_count(proven_), proven_ == 1 ? " is" : " are",
+                    " as in the pack");
+  }
   (void)ui.out(line);
   if (!aside_.empty()) ui.note("what was there before is now " + escape_bytes(aside_));
 }
