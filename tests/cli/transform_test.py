@@ -445,6 +445,22 @@ class TransformTest(PackTest):
         self.pack(self.src, self.path("q"), "--field", "mask=masks/{key}.png", "--mask-field", "msk",
                   "--resize", "30", cwd=self.dir, code=USAGE, words=["there are: mask"])
 
+    def test_masks_of_a_pack(self):
+        for i in range(3):
+            self.add("%d.png" % i, encoded(photograph(80, 60, seed=i), "PNG"))
+            self.add_mask("%d.png" % i, photograph(80, 60, "L", i))
+        whole = self.path("whole")
+        self.pack(self.src, whole, "--field", "mask=masks/{key}.png", "--resize", "60", "--encode", "raw",
+                  cwd=self.dir)
+        small = self.path("small")
+        done = self.expect(run("repack", whole, small, "--mask-field", "mask", "--resize", "15x20",
+                               "--encode", "png"), DONE)
+        self.assertNotIn("fields beside", text(done.err + done.out))
+        self.assert_verifies(small, "--decode")
+        for one in samples(small):
+            mask = self.picture(run("cat", small, one["key"].decode(), "--field", "mask").out)
+            self.assertEqual((mask.size, one["width"], one["height"]), ((15, 20), 15, 20))
+
     def test_masks_of_tar_members(self):
         import tarfile
         os.makedirs(self.path("shards"))

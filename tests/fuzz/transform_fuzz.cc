@@ -24,7 +24,9 @@ spk::TransformOptions options_from(const uint8_t* data) {
   options.encode = static_cast<spk::EncodeAs>(data[4] % 5);
   options.colour = static_cast<spk::ColourMode>(data[5] % 3);
   options.quality = 1 + data[6] % 100;
-  if (options.mode == spk::ResizeMode::kExact && options.width != 0) {
+  options.box = (data[2] & 16) != 0;
+  if ((data[2] & 32) != 0) options.profile = spk::ProfileMode::kSrgb;
+  if ((options.box || options.mode == spk::ResizeMode::kExact) && options.width != 0) {
     options.height = 1 + data[7] % 255;
   }
   return options;
@@ -37,6 +39,20 @@ spk::Transformed made(const spk::TransformOptions& options, spk::ByteSpan data) 
   return std::move(result).value();
 }
 
+// The picture as its own mask: what comes out is again one, in the place of the picture.
+void try_as_mask(const spk::TransformOptions& options, spk::ByteSpan data,
+                 const spk::PictureGeometry& geometry) {
+  const spk::Transformer transformer(options, kMostPixels, uint64_t{64} << 20);
+  const spk::Result<spk::Transformed> mask = transformer.run_mask(data, geometry);
+  if (!mask.ok()) std::abort();
+  if (mask->same || !mask->reject.empty()) return;
+  spk::PictureGeometry nowhere;
+  nowhere.stored = nowhere.shown = nowhere.inner = geometry.made;
+  nowhere.made = {geometry.made.width + 1, geometry.made.height};
+  const spk::Result<spk::Transformed> again = transformer.run_mask(mask->bytes, nowhere);
+  if (!again.ok() || !again->reject.empty()) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -45,6 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!spk::check_transform(options).ok()) options = {};
   const spk::ByteSpan picture(data + kOptionBytes, size - kOptionBytes);
   const spk::Transformed result = made(options, picture);
+  if (result.reject.empty()) try_as_mask(options, picture, result.geometry);
   if (result.same || !result.reject.empty()) return 0;
   const spk::RawSize& shape = result.size;
   const uint64_t pixels = uint64_t{shape.height} * shape.width;

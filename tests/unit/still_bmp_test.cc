@@ -171,5 +171,23 @@ TEST(StillBmp, ProfilesAreTakenWhole) {
   EXPECT_THAT(image::bmp_profile(file), ElementsAre());
 }
 
+// What is missing is named, with the package that brings it.
+TEST(Still, ABuildWithoutALibrarySaysSo) {
+#if !SPK_HAVE_GIF
+  const Status gif = image::look_at_gif(test::make_gif(5, 4)).status();
+  EXPECT_EQ(gif.code(), Code::kUnsupported);
+  EXPECT_THAT(std::string(gif.message()), HasSubstr("libgif-dev"));
+#else
+  EXPECT_EQ(image::look_at_gif(test::make_gif(5, 4))->width, 5u);
+#endif
+#if !SPK_HAVE_TIFF
+  const Status tiff = image::look_at_tiff(test::make_tiff(5, 4, true)).status();
+  EXPECT_EQ(tiff.code(), Code::kUnsupported);
+  EXPECT_THAT(std::string(tiff.message()), HasSubstr("libtiff-dev"));
+#else
+  EXPECT_EQ(image::look_at_tiff(test::make_tiff(5, 4, true))->width, 5u);
+#endif
+}
+
 }  // namespace
 }  // namespace spk
