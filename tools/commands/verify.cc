@@ -8,7 +8,9 @@
 #include "commands/damage_report.h"
 #include "commands/options.h"
 #include "commands/pack_set.h"
+#include "commands/rank_damage.h"
 #include "commands/source_options.h"
+#include "container/layout_record.h"
 #include "container/verify.h"
 #include "pipeline/pack_proof.h"
 #include "ui/signals.h"
@@ -21,13 +23,17 @@ class VerifyCommand : public Command {
  public:
   void add_to(CLI::App& app) override;
   bool chosen() const override { return sub_->parsed(); }
+  bool deals_to_ranks() const override { return true; }
   int run(Ui& ui) override;
 
  private:
+  int run_checks(Ui& ui);
   Status verify_one(Ui& ui, Progress& progress, const PackPath& pack);
   Status prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs);
+  Status compare_layouts(Ui& ui, const std::vector<NamedPack>& packs);
   Status compare(Progress& progress, const std::vector<NamedPack>& packs,
                  const ProofOptions& options);
+  Result<ProofCounts> decode_by_ranks(Ui& ui, const NamedPack& pack, ProofOptions options);
   void show_fault(Ui& ui, const ProofFault& fault);
   void show_report(Ui& ui, const PackPath& pack, const VerifyReport& report);
 
@@ -35,6 +41,7 @@ class VerifyCommand : public Command {
   std::string path_;
   bool quick_ = false;
   bool decode_ = false;
+  bool layout_ = false;
   PackOptions against_;  // .source is empty where nothing is compared
   uint32_t jobs_ = 0;
   uint64_t memory_bytes_ = uint64_t{512} << 20;
@@ -51,6 +58,8 @@ void VerifyCommand::add_to(CLI::App& app) {
   CLI::Option* quick =
       sub_->add_flag("--quick", quick_, "Names, sizes, footers, index and manifest only");
   sub_->add_flag("--decode", decode_, "Also decode every picture")->excludes(quick);
+  sub_->add_flag("--layout", layout_,
+                 "Also compare how the shards are striped with what was asked for and recorded");
   CLI::Option* against =
       sub_->add_option("--against", against_.source, "Also compare every file of this source")
           ->type_name("SRC")
@@ -97,25 +106,51 @@ Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pac
   options.threads = jobs_;
   options.memory_bytes = memory_bytes_;
   VerifyHooks hooks;
-  hooks.cancel = &cancel_flag();
+  hooks.cancel = &team().stop_flag();
   hooks.begin = [&](uint64_t samples, uint64_t bytes) {
     StageTotals totals;
-    totals.samples = samples;
-    totals.bytes = bytes;
+    totals.samples = samples / team().size();
+    totals.bytes = bytes / team().size();
     progress.stage("verifying", totals);
   };
   hooks.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
-  SPK_ASSIGN(const VerifyReport report, verify_pack(
-                                            pack.path, options,
-                                            [&](const Damage& damage) {
-                                              const bool trouble = damage.code == Code::kIo ||
-                                                                   damage.code == Code::kDenied ||
-                                                                   damage.code == Code::kNoMemory;
-                                              unreadable_ += trouble ? 1 : 0;
-                                              show_damage(ui, pack.split, damage);
-                                            },
-                                            hooks));
+  options.reads_chunks = [this](uint32_t shard) { return shard % team().size() == team().rank(); };
+  std::vector<Damage> found;
+  const auto show = [&](const Damage& damage) {
+    const bool trouble = damage.code == Code::kIo || damage.code == Code::kDenied ||
+                         damage.code == Code::kNoMemory;
+    unreadable_ += trouble ? 1 : 0;
+    show_damage(ui, pack.split, damage);
+  };
+  const bool alone = team().size() == 1;
+  auto checked = verify_pack(
+      pack.path, options,
+      [&](const Damage& damage) {
+        if (alone) {
+          show(damage);
+        } else {
+          found.push_back(damage);
+        }
+      },
+      hooks);
   progress.finish();
+  // One rank's trouble is no answer for the others to wait for.
+  if (!checked.ok()) team().tell_stop();
+  SPK_ASSIGN(const std::vector<std::string> told,
+             agree(team(), checked.status(), encode_damages(found)));
+  VerifyReport report = std::move(checked).value();
+  if (!alone) {
+    std::vector<std::vector<Damage>> by_rank(told.size());
+    for (size_t rank = 0; rank < told.size(); ++rank) {
+      if (!decode_damages(told[rank], &by_rank[rank])) return internal_error("garbled damages");
+    }
+    report.damages = report.samples_lost = 0;
+    for (const Damage& damage : merge_damages(std::move(by_rank))) {
+      report.damages += 1;
+      report.samples_lost += damage.samples_lost;
+      show(damage);
+    }
+  }
   faults_ += report.damages;
   show_report(ui, pack, report);
   return {};
@@ -206,10 +241,65 @@ Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& 
   return {};
 }
 
+// None of it is damage, but a pack that lies wrongly is read slowly.
+Status VerifyCommand::compare_layouts(Ui& ui, const std::vector<NamedPack>& packs) {
+  for (const NamedPack& pack : packs) {
+    SPK_ASSIGN(const std::vector<LayoutFinding> findings, check_layout(*pack.pack));
+    const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
+    for (const LayoutFinding& finding : findings) {
+      if (!ui.json_mode()) {
+        (void)ui.out(str_cat(name, "layout: ", finding.what, "; ", finding.help));
+        continue;
+      }
+      JsonWriter json = json_line("layout");
+      if (!pack.split.empty()) json.member_bytes("split", pack.split);
+      json.member("what", finding.what).member("help", finding.help);
+      (void)ui.json(json.end_object());
+    }
+    faults_ += findings.size();
+    if (findings.empty() && !ui.json_mode()) (void)ui.out(name + "layout: ok");
+  }
+  return {};
+}
+
+// Each rank decodes its share of the chunks; the first one tells of all.
+Result<ProofCounts> VerifyCommand::decode_by_ranks(Ui& ui, const NamedPack& pack,
+                                                   ProofOptions options) {
+  if (team().size() == 1) return decode_all(*pack.pack, pack.split, options);
+  std::vector<ProofFault> faults;
+  options.rank = team().rank();
+  options.ranks = team().size();
+  options.fault = [&](const ProofFault& fault) { faults.push_back(fault); };
+  auto decoded = decode_all(*pack.pack, pack.split, options);
+  if (!decoded.ok()) team().tell_stop();
+  SPK_ASSIGN(const std::vector<std::string> told,
+             agree(team(), decoded.status(),
+                   decoded.ok() ? encode_proof(*decoded, faults) : std::string()));
+  ProofCounts all;
+  faults.clear();
+  for (const std::string& one : told) {
+    ProofCounts counts;
+    if (!decode_proof(one, &counts, &faults)) return internal_error("garbled counts");
+    all.samples += counts.samples;
+    all.faults += counts.faults;
+    all.unreadable += counts.unreadable;
+    all.skipped += counts.skipped;
+  }
+  std::sort(faults.begin(), faults.end(),
+            [](const ProofFault& a, const ProofFault& b) { return a.sample < b.sample; });
+  for (const ProofFault& fault : faults) show_fault(ui, fault);
+  return all;
+}
+
 Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs) {
+  // What is not dealt the first rank does alone.
+  if (layout_) {
+    const Status compared = team().first() ? compare_layouts(ui, packs) : Status();
+    SPK_TRY(agree(team(), compared, "").status());
+  }
   ProofOptions options;
   options.jobs = jobs_;
-  options.cancel = &cancel_flag();
+  options.cancel = &team().stop_flag();
   options.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
   options.fault = [&](const ProofFault& fault) { show_fault(ui, fault); };
   const auto conclude = [&](const std::string& what, uint64_t before) {
@@ -228,9 +318,9 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
     const uint64_t before = faults_;
     for (const NamedPack& pack : packs) {
       StageTotals totals;
-      totals.samples = pack.pack->sample_count();
+      totals.samples = pack.pack->sample_count() / team().size();
       progress.stage("decoding", totals);
-      SPK_ASSIGN(const ProofCounts counts, decode_all(*pack.pack, pack.split, options));
+      SPK_ASSIGN(const ProofCounts counts, decode_by_ranks(ui, pack, options));
       faults_ += counts.faults;
       if (counts.skipped != 0) {
         ui.note(str_cat("not decoded, too large: ", count_of(counts.skipped, "sample")));
@@ -240,7 +330,8 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
   }
   if (!against_.source.empty()) {
     const uint64_t before = faults_;
-    Status compared = compare(progress, packs, options);
+    Status compared = team().first() ? compare(progress, packs, options) : Status();
+    compared = agree(team(), compared, "").status();
     // PACK is one; it is SRC that is something else.
     source_failed_ = !compared.ok() && exit_code_of(compared) == kExitNotAPack;
     if (!compared.ok()) return compared;
@@ -255,18 +346,27 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
 
 int VerifyCommand::run(Ui& ui) {
   jobs_ = resolve_jobs(jobs_);
+  const int code = run_checks(ui);
+  // The first rank has seen what all found.
+  auto told = team().all_gather(std::to_string(code));
+  return told.ok() ? std::stoi(told->front()) : ui.fail(told.status());
+}
+
+int VerifyCommand::run_checks(Ui& ui) {
   auto paths = pack_paths(path_);
-  if (!paths.ok()) return ui.fail(paths.status());
+  const Status found = agree(team(), paths.status(), "").status();
+  if (!found.ok()) return ui.fail(found);
   Progress progress(ui, progress_);
   Status status;
   for (const PackPath& pack : *paths) {
     status = verify_one(ui, progress, pack);
     if (!status.ok()) break;
   }
-  if (status.ok() && (decode_ || !against_.source.empty())) {
+  if (status.ok() && (decode_ || layout_ || !against_.source.empty())) {
     // What is so damaged that it does not open has been reported; there is nothing to compare.
     auto packs = open_packs(path_);
-    status = packs.ok() ? prove_more(ui, progress, *packs) : packs.status();
+    status = agree(team(), packs.status(), "").status();
+    if (status.ok()) status = prove_more(ui, progress, *packs);
   }
   progress.finish();
   // "No" is an answer only where something was seen to be wrong.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/json.h"
 #include "base/json_value.h"
 #include "base/text.h"
 #include "container/pack.h"
@@ -33,16 +32,6 @@ void write_component(JsonWriter& json, const StripeComponent& component) {
     json.end_array();
   }
   json.end_object();
-}
-
-void write_layout(JsonWriter& json, const StripeLayout& layout) {
-  json.begin_object().member("system", stripe_system_name(layout.system));
-  if (layout.composite) json.member("composite", true);
-  if (layout.released) json.member("released", true);
-  if (layout.foreign) json.member("foreign", true);
-  json.key("components").begin_array();
-  for (const StripeComponent& component : layout.components) write_component(json, component);
-  json.end_array().end_object();
 }
 
 Status wrong(const char* what) { return damaged(str_cat("layout record: ", what)); }
@@ -142,6 +131,16 @@ Result<LayoutMap> parse_map(const JsonValue& from) {
 
 }  // namespace
 
+void write_stripe_layout(JsonWriter& json, const StripeLayout& layout) {
+  json.begin_object().member("system", stripe_system_name(layout.system));
+  if (layout.composite) json.member("composite", true);
+  if (layout.released) json.member("released", true);
+  if (layout.foreign) json.member("foreign", true);
+  json.key("components").begin_array();
+  for (const StripeComponent& component : layout.components) write_component(json, component);
+  json.end_array().end_object();
+}
+
 const LayoutMap* LayoutRecord::find(uint64_t digest) const noexcept {
   for (const LayoutMap& map : maps) {
     if (map.digest == digest) return &map;
@@ -157,7 +156,7 @@ std::string layout_record_text(const LayoutRecord& record) {
     json.begin_object().member("digest", to_hex(map.digest)).member("made", map.made);
     json.member("file_system", map.file_system).member_bytes("asked", map.asked);
     json.member_bytes("refused", map.refused).key("shards").begin_array();
-    for (const StripeLayout& layout : map.shards) write_layout(json, layout);
+    for (const StripeLayout& layout : map.shards) write_stripe_layout(json, layout);
     json.end_array().end_object();
   }
   json.end_array().end_object();
@@ -231,13 +230,14 @@ Result<std::vector<ChunkPlace>> chunk_places(const Pack& pack) {
   return places;
 }
 
-Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count) {
-  const FileSystemInfo fs = detect_filesystem(dir.fd());
+Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count,
+                                                 const StripeCalls& calls) {
+  const FileSystemInfo fs = calls.identify(dir.fd());
   std::vector<StripeLayout> shards;
   for (uint32_t shard = 0; shard < shard_count; ++shard) {
     SPK_ASSIGN(const File file, File::open_read(dir, shard_file_name(shard)));
     // What makes no sense is as good as nothing.
-    auto layout = read_stripes(file.fd(), fs);
+    auto layout = read_stripes(file.fd(), fs, calls);
     shards.push_back(layout.ok() ? std::move(layout).value() : StripeLayout());
   }
   const bool told = std::any_of(shards.begin(), shards.end(), [](const StripeLayout& layout) {

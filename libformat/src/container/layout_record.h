@@ -18,8 +18,10 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "io/directory.h"
+#include "io/stripe_calls.h"
 #include "layout/stripe_layout.h"
 
 namespace spk {
@@ -44,6 +46,9 @@ struct LayoutRecord {
   const LayoutMap* find(uint64_t digest) const noexcept;
 };
 
+// One of "shards" above.
+void write_stripe_layout(JsonWriter& json, const StripeLayout& layout);
+
 std::string layout_record_text(const LayoutRecord& record);
 // kDamaged where it is no such record.
 Result<LayoutRecord> parse_layout_record(std::string_view text);
@@ -63,7 +68,17 @@ std::vector<uint32_t> chunk_targets(std::span<const StripeLayout> shards,
                                     std::span<const ChunkPlace> chunks);
 Result<std::vector<ChunkPlace>> chunk_places(const Pack& pack);
 
-// Asks the file system for the layout of each shard's file.
-Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count);
+// Asks the file system for the layout of each shard's file. Empty where it tells nothing.
+Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count,
+                                                 const StripeCalls& calls = kernel_stripe_calls());
+
+// What `verify --layout` finds: how the shards lie is not how it was asked for, or recorded, or how
+// a pack should. Nothing of it is damage.
+struct LayoutFinding {
+  std::string what;
+  std::string help;
+};
+Result<std::vector<LayoutFinding>> check_layout(const Pack& pack,
+                                                const StripeCalls& calls = kernel_stripe_calls());
 
 }  // namespace spk

@@ -1,11 +1,13 @@
 #include "io/filesystem.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <vector>
 
 #include "base/text.h"
@@ -68,7 +70,30 @@ std::string fuse_type(dev_t device) {
 
 std::string unknown_name(uint32_t magic) { return "unknown-0x" + to_hex(magic).substr(8); }
 
+// The fields of struct statx that older C libraries do not name: the mask bit and the places are
+// those of linux/stat.h since 6.1.
+constexpr unsigned kStatxDirectAlignment = 0x2000;
+constexpr size_t kStatxMaskAt = 0;
+constexpr size_t kStatxMemoryAlignAt = 152;
+constexpr size_t kStatxOffsetAlignAt = 156;
+
 }  // namespace
+
+DirectAlignment direct_alignment(int fd) {
+  struct statx facts = {};
+  DirectAlignment alignment;
+  if (::statx(fd, "", AT_EMPTY_PATH, kStatxDirectAlignment, &facts) != 0) return alignment;
+  const auto number_at = [&facts](size_t at) {
+    uint32_t number = 0;
+    std::memcpy(&number, reinterpret_cast<const uint8_t*>(&facts) + at, sizeof number);
+    return number;
+  };
+  static_assert(sizeof facts >= kStatxOffsetAlignAt + sizeof(uint32_t));
+  if ((number_at(kStatxMaskAt) & kStatxDirectAlignment) == 0) return alignment;
+  alignment.memory_bytes = number_at(kStatxMemoryAlignAt);
+  alignment.offset_bytes = number_at(kStatxOffsetAlignAt);
+  return alignment;
+}
 
 std::string mount_type(std::string_view mountinfo, uint32_t major, uint32_t minor) {
   // 36 35 98:0 /root /mount/point rw,noatime master:1 - ext3 /dev/root rw,errors=continue

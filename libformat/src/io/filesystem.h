@@ -50,6 +50,14 @@ struct FileSystemInfo {
 // the careful assumption.
 FileSystemInfo detect_filesystem(int fd);
 
+// What direct I/O must be aligned to, as the kernel tells (statx); zeros where it does not, or
+// where the file system has none.
+struct DirectAlignment {
+  uint32_t memory_bytes = 0;
+  uint32_t offset_bytes = 0;
+};
+DirectAlignment direct_alignment(int fd);
+
 // The type of the mount with device number MAJOR:MINOR in the text of /proc/self/mountinfo, such as
 // "fuse.sshfs"; the last such line wins, as later mounts hide earlier ones. Empty if there is none.
 std::string mount_type(std::string_view mountinfo, uint32_t major, uint32_t minor);
