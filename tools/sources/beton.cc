@@ -9,7 +9,7 @@
 #include "base/varint.h"
 #include "pipeline/external_sort.h"
 #include "sources/beton_file.h"
-#include "sources/container_set.h"
+#include "sources/container_source.h"
 #include "sources/label_values.h"
 #include "sources/shard_names.h"
 #include "sources/source_features.h"
@@ -343,19 +343,12 @@ Result<Listing> BetonListing::run(const Source::Sink& sink) {
   return std::move(listing_);
 }
 
-class BetonSource : public Source {
+class BetonSource : public ContainerSource {
  public:
-  explicit BetonSource(std::unique_ptr<ContainerSet> files) : files_(std::move(files)) {}
-  bool lists_in_order() const override { return true; }
+  explicit BetonSource(std::unique_ptr<ContainerSet> files) : ContainerSource(std::move(files)) {}
   Result<Listing> list(const PackOptions& options, const Sink& sink) override {
-    return BetonListing(options, *files_).run(sink);
+    return BetonListing(options, files()).run(sink);
   }
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return files_->open_sample(entry);
-  }
-
- private:
-  std::unique_ptr<ContainerSet> files_;
 };
 
 }  // namespace

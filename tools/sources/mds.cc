@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
-#include "sources/container_set.h"
+#include "sources/container_source.h"
 #include "sources/label_values.h"
 #include "sources/mds_index.h"
 #include "sources/names.h"
@@ -375,20 +375,15 @@ Result<Listing> MdsListing::run(const Source::Sink& sink) {
   return std::move(listing_);
 }
 
-class MdsSource : public Source {
+class MdsSource : public ContainerSource {
  public:
   MdsSource(std::unique_ptr<ContainerSet> files, std::vector<MdsPart> parts)
-      : files_(std::move(files)), parts_(std::move(parts)) {}
-  bool lists_in_order() const override { return true; }
+      : ContainerSource(std::move(files)), parts_(std::move(parts)) {}
   Result<Listing> list(const PackOptions& options, const Sink& sink) override {
-    return MdsListing(options, *files_, parts_).run(sink);
-  }
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return files_->open_sample(entry);
+    return MdsListing(options, files(), parts_).run(sink);
   }
 
  private:
-  std::unique_ptr<ContainerSet> files_;
   std::vector<MdsPart> parts_;
 };
 

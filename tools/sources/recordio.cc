@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
-#include "sources/container_set.h"
+#include "sources/container_source.h"
 #include "sources/label_values.h"
 #include "sources/list_cell.h"
 #include "sources/recordio_reader.h"
@@ -119,27 +119,20 @@ class RecordList {
   uint64_t lines_ = 0;
 };
 
-class RecordIoSource : public Source {
+class RecordIoSource : public ContainerSource {
  public:
-  RecordIoSource(std::unique_ptr<ContainerSet> files, uint64_t others)
-      : files_(std::move(files)), others_(others) {}
-  bool lists_in_order() const override { return true; }
+  explicit RecordIoSource(FoundSet found) : ContainerSource(std::move(found.files), found.others) {}
   Result<Listing> list(const PackOptions& options, const Sink& sink) override;
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return files_->open_sample(entry);
-  }
 
  private:
   SampleEntry entry_of(const RecordIoRecord& record, uint32_t file, const PackOptions& options,
                        LabelValues* labels) const;
-  std::unique_ptr<ContainerSet> files_;
-  uint64_t others_;
 };
 
 SampleEntry RecordIoSource::entry_of(const RecordIoRecord& record, uint32_t file,
                                      const PackOptions& options, LabelValues* labels) const {
   SampleEntry entry;
-  entry.mtime_ns = files_->entry_mtime_ns(file);
+  entry.mtime_ns = files().entry_mtime_ns(file);
   if (!record.has_header) {
     entry.key = str_cat("record at ", record.offset);
     entry.reject = str_cat("no picture: a record of ", record.bytes, " bytes, without a header");
@@ -163,20 +156,18 @@ Result<Listing> RecordIoSource::list(const PackOptions& options, const Sink& sin
   if (options.salvage) listing.decisions.emplace_back("salvage", "yes");
   const bool listed_keys = options.features == "key=lst";
   if (listed_keys) listing.decisions.emplace_back("features", options.features);
-  if (others_ != 0) listing.ignored["not a RecordIO file"] = others_;
-  std::vector<std::string> paths;
-  for (uint32_t file = 0; file < files_->count(); ++file) paths.push_back(files_->path(file));
-  const ShardSplits splits = splits_of_files(paths, options.splits);
+  if (others() != 0) listing.ignored["not a RecordIO file"] = others();
+  const ShardSplits splits = splits_of_files(paths(), options.splits);
   listing.splits = splits.names;
   LabelValues labels(options.labels);
   uint64_t ordinal = 0;
-  for (uint32_t file = 0; file < files_->count(); ++file) {
-    SPK_ASSIGN(const auto reader, files_->read(file, kHeaderWindowBytes, options.salvage));
+  for (uint32_t file = 0; file < files().count(); ++file) {
+    SPK_ASSIGN(const auto reader, files().read(file, kHeaderWindowBytes, options.salvage));
     RecordIoReader records(reader.get(), file);
-    RecordIndex index = RecordIndex::of(files_->path(file));
+    RecordIndex index = RecordIndex::of(files().path(file));
     std::optional<RecordList> names;
     if (listed_keys) {
-      SPK_ASSIGN(names, RecordList::of(files_->path(file)));
+      SPK_ASSIGN(names, RecordList::of(files().path(file)));
     }
     for (;;) {
       RecordIoRecord record;
@@ -212,17 +203,12 @@ SourceKind recordio_kind() {
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {
-    SPK_ASSIGN(FoundContainers found,
-               find_containers(look.files, look.is_folder, false, false,
-                               RecordIoReader::is_recordio, "an MXNet RecordIO file"));
-    if (found.paths.empty()) {
-      return Status(Code::kNotThisFormat, "a folder without RecordIO files")
-          .at_path(escape_bytes(look.path));
-    }
-    SPK_ASSIGN(auto files, ContainerSet::open(std::move(found.paths), std::move(spool), false,
-                                              RecordIoReader::is_recordio));
-    return std::unique_ptr<Source>(
-        std::make_unique<RecordIoSource>(std::move(files), found.others));
+    SPK_ASSIGN(FoundSet found,
+               open_containers(look,
+                               {RecordIoReader::is_recordio, "an MXNet RecordIO file",
+                                "a folder without RecordIO files"},
+                               std::move(spool)));
+    return std::unique_ptr<Source>(std::make_unique<RecordIoSource>(std::move(found)));
   };
   return {"recordio", "MXNet RecordIO files", recognises, open};
 }

@@ -56,6 +56,27 @@ Status parse_entry(const WireWalk::Read& read, const WireField& entry, TfFeature
   }
 }
 
+// Numbers of a list: each of type ALONE, or many packed into one of bytes.
+template <typename T, typename OfBits, typename TakePacked>
+Result<std::vector<T>> numbers_of(const WireWalk::Read& read, const TfFeature& feature,
+                                  WireType alone, const OfBits& of_bits,
+                                  const TakePacked& take_packed) {
+  std::vector<T> values;
+  WireWalk walk(read, feature.begin, feature.end);
+  WireField field;
+  for (;;) {
+    SPK_ASSIGN(const bool more, walk.next(&field));
+    if (!more) return values;
+    if (field.number != 1) continue;
+    if (field.type == alone) {
+      if (values.size() == TfExample::kMostValues) return too_many(feature);
+      values.push_back(of_bits(field.value));
+    } else if (field.type == WireType::kBytes) {
+      SPK_TRY(take_packed(field, &values));
+    }
+  }
+}
+
 }  // namespace
 
 Result<TfExample> TfExample::parse(WireWalk::Read read, uint64_t begin, uint64_t end) {
@@ -104,50 +125,34 @@ Result<std::vector<TfPlace>> TfExample::byte_strings(const TfFeature& feature) c
 }
 
 Result<std::vector<float>> TfExample::floats(const TfFeature& feature) const {
-  std::vector<float> values;
-  WireWalk walk(read_, feature.begin, feature.end);
-  WireField field;
-  for (;;) {
-    SPK_ASSIGN(const bool more, walk.next(&field));
-    if (!more) return values;
-    if (field.number != 1) continue;
-    if (field.type == WireType::kFixed32) {
-      if (values.size() == kMostValues) return too_many(feature);
-      values.push_back(std::bit_cast<float>(static_cast<uint32_t>(field.value)));
-    } else if (field.type == WireType::kBytes) {
-      if (field.bytes % 4 != 0) return damaged("a list of floats is cut").at_offset(field.offset);
-      if (field.bytes / 4 > kMostValues - values.size()) return too_many(feature);
-      std::vector<uint8_t> packed(field.bytes);
-      if (!packed.empty()) SPK_TRY(read_(field.offset, packed));
-      for (size_t at = 0; at < packed.size(); at += 4) {
-        values.push_back(std::bit_cast<float>(load_le<uint32_t>(packed.data() + at)));
-      }
+  const auto of_bits = [](uint64_t bits) {
+    return std::bit_cast<float>(static_cast<uint32_t>(bits));
+  };
+  const auto take_packed = [&](const WireField& field, std::vector<float>* values) -> Status {
+    if (field.bytes % 4 != 0) return damaged("a list of floats is cut").at_offset(field.offset);
+    if (field.bytes / 4 > kMostValues - values->size()) return too_many(feature);
+    std::vector<uint8_t> packed(field.bytes);
+    if (!packed.empty()) SPK_TRY(read_(field.offset, packed));
+    for (size_t at = 0; at < packed.size(); at += 4) {
+      values->push_back(of_bits(load_le<uint32_t>(packed.data() + at)));
     }
-  }
+    return {};
+  };
+  return numbers_of<float>(read_, feature, WireType::kFixed32, of_bits, take_packed);
 }
 
 Result<std::vector<int64_t>> TfExample::ints(const TfFeature& feature) const {
-  std::vector<int64_t> values;
-  WireWalk walk(read_, feature.begin, feature.end);
-  WireField field;
-  for (;;) {
-    SPK_ASSIGN(const bool more, walk.next(&field));
-    if (!more) return values;
-    if (field.number != 1) continue;
-    if (field.type == WireType::kVarint) {
-      if (values.size() == kMostValues) return too_many(feature);
-      values.push_back(static_cast<int64_t>(field.value));
-    } else if (field.type == WireType::kBytes) {
-      WireWalk packed(read_, field.offset, field.offset + field.bytes);
-      uint64_t value = 0;
-      for (;;) {
-        SPK_ASSIGN(const bool another, packed.next_packed_varint(&value));
-        if (!another) break;
-        if (values.size() == kMostValues) return too_many(feature);
-        values.push_back(static_cast<int64_t>(value));
-      }
+  const auto of_bits = [](uint64_t bits) { return static_cast<int64_t>(bits); };
+  const auto take_packed = [&](const WireField& field, std::vector<int64_t>* values) -> Status {
+    WireWalk packed(read_, field.offset, field.offset + field.bytes);
+    for (uint64_t value = 0;;) {
+      SPK_ASSIGN(const bool another, packed.next_packed_varint(&value));
+      if (!another) return {};
+      if (values->size() == kMostValues) return too_many(feature);
+      values->push_back(of_bits(value));
     }
-  }
+  };
+  return numbers_of<int64_t>(read_, feature, WireType::kVarint, of_bits, take_packed);
 }
 
 Result<std::string> TfExample::text(const TfPlace& place) const {

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "io/file.h"
-#include "sources/container_set.h"
+#include "sources/container_source.h"
 #include "sources/label_values.h"
 #include "sources/shard_names.h"
 #include "sources/source_features.h"
@@ -379,21 +379,15 @@ Result<Listing> TfRecordListing::run(uint64_t others, bool is_folder, const Sour
   return std::move(listing_);
 }
 
-class TfRecordSource : public Source {
+class TfRecordSource : public ContainerSource {
  public:
-  TfRecordSource(std::unique_ptr<ContainerSet> files, uint64_t others, bool is_folder)
-      : files_(std::move(files)), others_(others), is_folder_(is_folder) {}
-  bool lists_in_order() const override { return true; }
+  TfRecordSource(FoundSet found, bool is_folder)
+      : ContainerSource(std::move(found.files), found.others), is_folder_(is_folder) {}
   Result<Listing> list(const PackOptions& options, const Sink& sink) override {
-    return TfRecordListing(options, *files_).run(others_, is_folder_, sink);
-  }
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return files_->open_sample(entry);
+    return TfRecordListing(options, files()).run(others(), is_folder_, sink);
   }
 
  private:
-  std::unique_ptr<ContainerSet> files_;
-  uint64_t others_;
   bool is_folder_;
 };
 
@@ -405,17 +399,12 @@ SourceKind tfrecord_kind() {
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {
-    SPK_ASSIGN(FoundContainers found,
-               find_containers(look.files, look.is_folder, true, true, TfRecordReader::is_tfrecord,
-                               "a TFRecord file"));
-    if (found.paths.empty()) {
-      return Status(Code::kNotThisFormat, "a folder without TFRecord files")
-          .at_path(escape_bytes(look.path));
-    }
-    SPK_ASSIGN(auto files, ContainerSet::open(std::move(found.paths), std::move(spool), true,
-                                              TfRecordReader::is_tfrecord));
+    SPK_ASSIGN(FoundSet found, open_containers(look,
+                                               {TfRecordReader::is_tfrecord, "a TFRecord file",
+                                                "a folder without TFRecord files", true, true},
+                                               std::move(spool)));
     return std::unique_ptr<Source>(
-        std::make_unique<TfRecordSource>(std::move(files), found.others, look.is_folder));
+        std::make_unique<TfRecordSource>(std::move(found), look.is_folder));
   };
   return {"tfrecord", "TFRecord files", recognises, open};
 }

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "io/file.h"
 #include "sources/archive_groups.h"
-#include "sources/container_set.h"
+#include "sources/container_source.h"
 #include "sources/source_kind.h"
 #include "sources/zip_reader.h"
 
@@ -13,15 +13,10 @@ namespace spk {
 
 namespace {
 
-class ZipSource : public Source {
+class ZipSource : public ContainerSource {
  public:
-  ZipSource(std::unique_ptr<ContainerSet> files, uint64_t others)
-      : files_(std::move(files)), others_(others) {}
-  bool lists_in_order() const override { return true; }
+  explicit ZipSource(FoundSet found) : ContainerSource(std::move(found.files), found.others) {}
   Result<Listing> list(const PackOptions& options, const Sink& sink) override;
-  Result<std::unique_ptr<SampleHandle>> open(const SampleEntry& entry) const override {
-    return files_->open_sample(entry);
-  }
 
  private:
   // What is unpacked of one archive.
@@ -36,15 +31,12 @@ class ZipSource : public Source {
               Unpacked* unpacked, ArchiveGroups* groups) const;
   Status take_deflated(const ZipReader& zip, const ZipMember& found, uint64_t wanted,
                        Unpacked* unpacked, ArchiveMember* member) const;
-
-  std::unique_ptr<ContainerSet> files_;
-  uint64_t others_;
 };
 
 Status ZipSource::take_deflated(const ZipReader& zip, const ZipMember& found, uint64_t wanted,
                                 Unpacked* unpacked, ArchiveMember* member) const {
   member->piece =
-      Piece::of_file(files_->spooled_number(member->archive), unpacked->bytes, found.bytes);
+      Piece::of_file(files().spooled_number(member->archive), unpacked->bytes, found.bytes);
   unpacked->bytes += found.bytes;
   const bool keep = found.bytes <= wanted;
   if (!unpacked->writer && !keep) return {};
@@ -61,7 +53,7 @@ Status ZipSource::take(const ZipReader& zip, const ZipMember& found, uint32_t fi
   member.archive = file;
   member.is_folder = found.is_folder;
   // Pieces of one sample may lie in the archive and in the spool, whose times differ.
-  member.mtime_ns = unpacked->any ? kUnknownMtime : files_->entry_mtime_ns(file);
+  member.mtime_ns = unpacked->any ? kUnknownMtime : files().entry_mtime_ns(file);
   const uint64_t wanted = groups->wanted_bytes(found.name);
   const bool is_read = found.method != ZipMember::Method::kOther && !found.is_folder &&
                        !found.is_symlink && !found.is_encrypted;
@@ -89,14 +81,14 @@ Status ZipSource::take(const ZipReader& zip, const ZipMember& found, uint32_t fi
   } else {
     member.piece = Piece::of_file(file, *offset, found.bytes);
     if (found.bytes <= wanted && found.bytes != 0) {
-      SPK_ASSIGN(const File opened, File::open_read(files_->path(file)));
+      SPK_ASSIGN(const File opened, File::open_read(files().path(file)));
       member.content.resize(found.bytes);
       SPK_TRY(opened.read_exact(
           *offset, {reinterpret_cast<uint8_t*>(member.content.data()), member.content.size()}));
     }
   }
   if (!status.ok()) {
-    status = std::move(status).at_path(escape_bytes(files_->path(file)));
+    status = std::move(status).at_path(escape_bytes(files().path(file)));
     if (!salvage || status.code() != Code::kDamaged) {
       return std::move(status).with_hint("--salvage takes the members that are whole");
     }
@@ -118,15 +110,15 @@ Result<bool> ZipSource::has_deflated(const File& file) const {
 }
 
 Status ZipSource::list_archive(uint32_t file, bool salvage, ArchiveGroups* groups) const {
-  SPK_ASSIGN(const File opened, File::open_read(files_->path(file)));
+  SPK_ASSIGN(const File opened, File::open_read(files().path(file)));
   Unpacked unpacked;
   SPK_ASSIGN(unpacked.any, has_deflated(opened));
-  if (unpacked.any && files_->spool() != nullptr) {
-    const std::string name = files_->spooled_name(file);
-    SPK_ASSIGN(const bool is_there, files_->spool()->holds(name));
+  if (unpacked.any && files().spool() != nullptr) {
+    const std::string name = files().spooled_name(file);
+    SPK_ASSIGN(const bool is_there, files().spool()->holds(name));
     // Of an archive that is not whole, the second reading has to find what the first one did.
     if (!is_there || salvage) {
-      SPK_ASSIGN(Spool::Writer writer, files_->spool()->create(name));
+      SPK_ASSIGN(Spool::Writer writer, files().spool()->create(name));
       unpacked.writer.emplace(std::move(writer));
     }
   }
@@ -141,16 +133,14 @@ Status ZipSource::list_archive(uint32_t file, bool salvage, ArchiveGroups* group
 }
 
 Result<Listing> ZipSource::list(const PackOptions& options, const Sink& sink) {
-  std::vector<std::string> paths;
-  for (uint32_t file = 0; file < files_->count(); ++file) paths.push_back(files_->path(file));
-  ShardSplits splits = splits_of_files(paths, options.splits);
-  SPK_ASSIGN(const std::string spill, files_->sorting_place());
-  SPK_ASSIGN(const auto groups, ArchiveGroups::create(options, "zip", ArchiveForm::kTold,
-                                                      std::move(paths), std::move(splits), spill));
-  for (uint32_t file = 0; file < files_->count(); ++file) {
+  ShardSplits splits = splits_of_files(paths(), options.splits);
+  SPK_ASSIGN(const std::string spill, files().sorting_place());
+  SPK_ASSIGN(const auto groups, ArchiveGroups::create(options, "zip", ArchiveForm::kTold, paths(),
+                                                      std::move(splits), spill));
+  for (uint32_t file = 0; file < files().count(); ++file) {
     SPK_TRY(list_archive(file, options.salvage, groups.get()));
   }
-  if (others_ != 0) groups->ignore("not a zip archive", others_);
+  if (others() != 0) groups->ignore("not a zip archive", others());
   return groups->finish(sink);
 }
 
@@ -162,15 +152,11 @@ SourceKind zip_kind() {
   };
   const auto open = [](const PackOptions&, const SourceLook& look,
                        std::shared_ptr<Spool> spool) -> Result<std::unique_ptr<Source>> {
-    SPK_ASSIGN(FoundContainers found, find_containers(look.files, look.is_folder, false, false,
-                                                      ZipReader::is_zip, "a zip archive"));
-    if (found.paths.empty()) {
-      return Status(Code::kNotThisFormat, "a folder without zip archives")
-          .at_path(escape_bytes(look.path));
-    }
-    SPK_ASSIGN(auto files, ContainerSet::open(std::move(found.paths), std::move(spool), false,
-                                              ZipReader::is_zip));
-    return std::unique_ptr<Source>(std::make_unique<ZipSource>(std::move(files), found.others));
+    SPK_ASSIGN(
+        FoundSet found,
+        open_containers(look, {ZipReader::is_zip, "a zip archive", "a folder without zip archives"},
+                        std::move(spool)));
+    return std::unique_ptr<Source>(std::make_unique<ZipSource>(std::move(found)));
   };
   return {"zip", "a zip archive", recognises, open};
 }
