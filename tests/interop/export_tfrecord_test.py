@@ -9,68 +9,13 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
+from messages import example_class, masked_crc  # noqa: E402
 from packing import DONE, SKIPPED, PackTest, main, names, run, samples  # noqa: E402
 
-try:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-except ImportError:
+Example = example_class()
+if Example is None:
     print("python3-protobuf is not installed")
     sys.exit(SKIPPED)
-
-
-def example_class():
-    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tf", syntax="proto3")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for name, kind in (("BytesList", kinds.TYPE_BYTES), ("FloatList", kinds.TYPE_FLOAT),
-                       ("Int64List", kinds.TYPE_INT64)):
-        file.message_type.add(name=name).field.add(name="value", number=1, type=kind,
-                                                   label=kinds.LABEL_REPEATED)
-    feature = file.message_type.add(name="Feature")
-    feature.oneof_decl.add(name="kind")
-    for number, (name, kind) in enumerate((("bytes_list", "BytesList"), ("float_list", "FloatList"),
-                                           ("int64_list", "Int64List")), 1):
-        feature.field.add(name=name, number=number, type=kinds.TYPE_MESSAGE,
-                          type_name=".tf." + kind, label=kinds.LABEL_OPTIONAL, oneof_index=0)
-    features = file.message_type.add(name="Features")
-    features.field.add(name="feature", number=1, type=kinds.TYPE_MESSAGE,
-                       type_name=".tf.Features.FeatureEntry", label=kinds.LABEL_REPEATED)
-    entry = features.nested_type.add(name="FeatureEntry")
-    entry.options.map_entry = True
-    entry.field.add(name="key", number=1, type=kinds.TYPE_STRING, label=kinds.LABEL_OPTIONAL)
-    entry.field.add(name="value", number=2, type=kinds.TYPE_MESSAGE, type_name=".tf.Feature",
-                    label=kinds.LABEL_OPTIONAL)
-    file.message_type.add(name="Example").field.add(
-        name="features", number=1, type=kinds.TYPE_MESSAGE, type_name=".tf.Features",
-        label=kinds.LABEL_OPTIONAL)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    descriptor = pool.FindMessageTypeByName("tf.Example")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
-
-
-Example = example_class()
-
-
-def crc_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82f63b78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-TABLE = crc_table()
-
-
-def masked_crc(data):
-    crc = 0xffffffff
-    for byte in data:
-        crc = TABLE[(crc ^ byte) & 0xff] ^ crc >> 8
-    crc ^= 0xffffffff
-    return ((crc >> 15 | crc << 17) + 0xa282ead8) & 0xffffffff
 
 
 def records(path):

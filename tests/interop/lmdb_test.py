@@ -13,35 +13,13 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 from packing import (DONE, FAILED, USAGE, PackTest, main, payloads, samples, snapshot,  # noqa: E402
                      SKIPPED)
 import pictures  # noqa: E402
+from messages import datum_class  # noqa: E402
 
 try:
     import lmdb
 except ImportError:
     print("python3-lmdb is not installed")
     sys.exit(SKIPPED)
-
-
-def datum_class():
-    """Caffe's message, built at run time; None without protobuf."""
-    try:
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    except ImportError:
-        return None
-    file = descriptor_pb2.FileDescriptorProto(name="datum.proto", syntax="proto2")
-    message = file.message_type.add(name="Datum")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for number, (name, kind, label) in enumerate([
-            ("channels", kinds.TYPE_INT32, 1), ("height", kinds.TYPE_INT32, 1),
-            ("width", kinds.TYPE_INT32, 1), ("data", kinds.TYPE_BYTES, 1),
-            ("label", kinds.TYPE_INT32, 1), ("float_data", kinds.TYPE_FLOAT, 3),
-            ("encoded", kinds.TYPE_BOOL, 1)], 1):
-        message.field.add(name=name, number=number, type=kind, label=label)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    descriptor = pool.FindMessageTypeByName("Datum")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
 
 
 class LmdbTest(PackTest):

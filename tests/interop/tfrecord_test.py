@@ -1,6 +1,6 @@
 # ctest: timeout=300
-"""TFRecord files whose messages protobuf's own library writes, from a description of tf.train.Example
-that is made here. (There is no Debian package of TensorFlow; the frames are written by hand.)"""
+"""TFRecord files whose messages protobuf's own library writes, from a description of
+tf.train.Example that is made here. (There is no Debian package of TensorFlow; the frames are written by hand.)"""
 
 import gzip
 import hashlib
@@ -14,70 +14,25 @@ import zlib
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import DONE, PackTest, main, payloads, run, samples  # noqa: E402
+from messages import example_class, masked_crc  # noqa: E402
+from packing import DONE, SKIPPED, PackTest, main, payloads, run, samples  # noqa: E402
 
-try:
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-except ImportError:
-    print("no protobuf: apt install python3-protobuf")
-    sys.exit(77)
-
-TABLE = []
-for _byte in range(256):
-    for _ in range(8):
-        _byte = _byte >> 1 ^ (0x82F63B78 if _byte & 1 else 0)
-    TABLE.append(_byte)
-
-
-def masked_crc(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 0xFF]
-    crc ^= 0xFFFFFFFF
-    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-
-
-def example_class():
-    kinds = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="example.proto", package="tf", syntax="proto3")
-
-    def message(name, *fields, parent=None):
-        made = (parent.nested_type if parent else file.message_type).add(name=name)
-        for number, (field, kind, label, of) in enumerate(fields, 1):
-            made.field.add(name=field, number=number, type=kind, label=label, type_name=of)
-        return made
-
-    one, many = kinds.LABEL_OPTIONAL, kinds.LABEL_REPEATED
-    message("BytesList", ("value", kinds.TYPE_BYTES, many, None))
-    message("FloatList", ("value", kinds.TYPE_FLOAT, many, None))
-    message("Int64List", ("value", kinds.TYPE_INT64, many, None))
-    message("Feature", ("bytes_list", kinds.TYPE_MESSAGE, one, ".tf.BytesList"),
-            ("float_list", kinds.TYPE_MESSAGE, one, ".tf.FloatList"),
-            ("int64_list", kinds.TYPE_MESSAGE, one, ".tf.Int64List"))
-    features = message("Features", ("feature", kinds.TYPE_MESSAGE, many, ".tf.Features.FeatureEntry"))
-    entry = message("FeatureEntry", ("key", kinds.TYPE_STRING, one, None),
-                    ("value", kinds.TYPE_MESSAGE, one, ".tf.Feature"), parent=features)
-    entry.options.map_entry = True
-    message("Example", ("features", kinds.TYPE_MESSAGE, one, ".tf.Features"))
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName("tf.Example")
-    if hasattr(message_factory, "GetMessageClass"):
-        return message_factory.GetMessageClass(found)
-    return message_factory.MessageFactory(pool).GetPrototype(found)
+Example = example_class()
+if Example is None:
+    print("python3-protobuf is not installed")
+    sys.exit(SKIPPED)
 
 
 class TfRecordTest(PackTest):
     def setUp(self):
         super().setUp()
         pictures.make_folder(self.path("src"), {"cat": 12})
-        self.example = example_class()
         self.random = random.Random(5)
 
     def record(self, name, label):
         with open(self.path("src", "cat", name), "rb") as file:
             image = file.read()
-        example = self.example()
+        example = Example()
         feature = example.features.feature
         feature["image/encoded"].bytes_list.value.append(image)
         feature["image/class/label"].int64_list.value.append(label)

@@ -5,20 +5,14 @@
 #include <bit>
 #include <random>
 
+#include "base/json_value.h"
 #include "base/varint.h"
 #include "sources/crc32c.h"
-#include "base/json_value.h"
 #include "sources/pieces.h"
 #include "unit/source_listing.h"
 
 namespace spk {
 namespace {
-
-std::string le(uint64_t value, size_t bytes) {
-  std::string out;
-  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
-  return out;
-}
 
 TEST(Crc32c, HasTheKnownValuesAndBothWaysAgree) {
   EXPECT_EQ(crc32c(0, as_bytes("123456789")), 0xe3069283u);
@@ -101,14 +95,6 @@ std::string example(const std::string& features) { return record(field(1, featur
 
 class RecordsTest : public SourceTest {
  protected:
-  std::string read(const Listed& listed, size_t entry) {
-    auto handle = listed.source->open(listed.entries[entry]);
-    EXPECT_TRUE(handle.ok()) << handle.status().to_string();
-    if (!handle.ok()) return {};
-    const auto bytes = read_all(**handle);
-    EXPECT_TRUE(bytes.ok());
-    return std::string(as_text(*bytes));
-  }
   Listed records(const std::string& bytes, PackOptions options = {}) {
     write("a.tfrecord", bytes);
     return list("a.tfrecord", std::move(options));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "sources/pieces.h"
 #include "sources/source.h"
 #include "support/test_pack.h"
 
@@ -22,6 +23,13 @@ namespace spk {
 namespace fs = std::filesystem;
 using Labels = std::vector<int64_t>;
 using Names = std::vector<std::string>;
+
+// VALUE in so many bytes, the least one first.
+inline std::string le(uint64_t value, size_t bytes) {
+  std::string out;
+  for (size_t i = 0; i < bytes; ++i) out += static_cast<char>(value >> (8 * i));
+  return out;
+}
 
 struct Listed {
   Status status;
@@ -67,10 +75,11 @@ class SourceTest : public testing::Test {
   void link(const std::string& target, const std::string& name) {
     ASSERT_EQ(::symlink(target.c_str(), (dir_ / name).c_str()), 0);
   }
-  Listed list(const std::string& name, PackOptions options = {}) {
+  Listed list(const std::string& name, PackOptions options = {},
+              std::shared_ptr<Spool> spool = nullptr) {
     options.source = dir_ / name;
     Listed listed;
-    auto source = open_source(options);
+    auto source = open_source(options, std::move(spool));
     if (!source.ok()) {
       listed.status = source.status();
       return listed;
@@ -97,6 +106,15 @@ class SourceTest : public testing::Test {
       for (size_t i = 0; i < listed.entries.size(); ++i) EXPECT_EQ(listed.entries[i].ordinal, i);
     }
     return listed;
+  }
+  // What another reading of an entry gives.
+  static std::string read(const Listed& listed, size_t entry) {
+    auto handle = listed.source->open(listed.entries.at(entry));
+    EXPECT_TRUE(handle.ok()) << handle.status().to_string();
+    if (!handle.ok()) return {};
+    const auto bytes = read_all(**handle);
+    EXPECT_TRUE(bytes.ok()) << bytes.status().to_string();
+    return bytes.ok() ? std::string(as_text(*bytes)) : std::string();
   }
   // A list beside the files i0.jpg ... i4.jpg.
   Listed list_text(const std::string& text, PackOptions options = {}) {
