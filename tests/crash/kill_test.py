@@ -8,8 +8,11 @@ import random
 import shutil
 import signal
 import sys
+import tarfile
+import tempfile
 import time
 import unittest
+import zipfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
@@ -95,6 +98,47 @@ class KillTest(PackTest):
                     shutil.rmtree(self.out)
         self.assertGreater(published, 0)
         self.assertLess(published, 10)
+
+    def test_killed_with_a_source_that_is_unpacked_first(self):
+        """At every call that changes the spool, and some of those behind it."""
+        pictures.make_folder(self.path("folder"), {"a": 60, "b": 40}, smallest=6000)
+        for make in (self.packed_tar, self.deflated_zip):
+            make()
+            arguments = ["--shards", "2", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads",
+                         "1"]
+            self.whole, _ = self.undisturbed(arguments)
+            for path, most in (("out.partial/spool", 40), ("shard-", 6)):
+                calls = "call=pwrite,pwritev,write,sync,rename,unlink,mkdir,openat;path=" + path
+                count = self.count_calls(calls, "pack", self.src, self.out, *arguments)
+                shutil.rmtree(self.out)
+                self.assertGreater(count, 3)
+                for nth in range(1, count + 1, max(1, count // most)):
+                    with self.subTest(source=make.__name__, path=path, nth=nth):
+                        plan = "%s;nth=%d;action=kill" % (calls, nth)
+                        done = run("pack", self.src, self.out, *arguments, env=faulty(plan))
+                        self.assertEqual(done.code, -signal.SIGKILL, str(done))
+                        self.assertFalse(os.path.exists(self.out))
+                        self.finish_and_compare(arguments)
+                        shutil.rmtree(self.out)
+            os.remove(self.src)
+
+    def packed_tar(self):
+        with tarfile.open(self.src, "w:gz", compresslevel=1) as tar:
+            tar.add(self.path("folder"), ".")
+        self.keep_only_the_source()
+
+    def deflated_zip(self):
+        with zipfile.ZipFile(self.src, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
+            for folder, _, found in os.walk(self.kept):
+                for name in found:
+                    path = os.path.join(folder, name)
+                    file.write(path, os.path.relpath(path, self.kept))
+
+    def keep_only_the_source(self):
+        aside = tempfile.mkdtemp(prefix="spk-")
+        self.addCleanup(shutil.rmtree, aside)
+        self.kept = os.path.join(aside, "folder")
+        shutil.move(self.path("folder"), self.kept)
 
     def test_redoes_at_most_what_was_in_flight(self):
         pictures.make_folder(self.src, {"a": 200}, smallest=15000, largest=15000)

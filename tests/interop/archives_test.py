@@ -18,7 +18,8 @@ import zipfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import DONE, FAILED, PackTest, main, payloads, run, samples  # noqa: E402
+from packing import (DONE, FAILED, USAGE, PackTest, main, payloads, run,  # noqa: E402
+                     samples)
 
 
 def facts(pack):
@@ -63,6 +64,64 @@ class ArchivesTest(PackTest):
                 subprocess.run(["tar", "--format", form, "-cf", archive, "-C", self.path("src"), "."],
                                check=True)
                 self.check(archive)
+
+    def test_an_archive_of_one_archive_a_class(self):
+        """As ILSVRC2012_img_train.tar comes."""
+        os.mkdir(self.path("inner"))
+        for name in os.listdir(self.path("src")):
+            subprocess.run(["tar", "-cf", self.path("inner", name + ".tar"), "-C",
+                            self.path("src", name), "."], check=True)
+        outer = self.path("outer.tar")
+        subprocess.run(["tar", "-cf", outer, "-C", self.path("inner"), *sorted(os.listdir(
+            self.path("inner")))], check=True)
+        self.check(outer)
+        # Nothing of it is unpacked: the pictures are read where they lie.
+        done = self.expect(run("pack", outer, self.path("dry"), "--dry-run", "--json"), DONE)
+        self.assertEqual(json.loads(done.out)["spool_bytes"], 0)
+        with open(outer, "rb") as file:
+            data = file.read()
+        with open(outer + ".gz", "wb") as file:
+            file.write(gzip.compress(data))
+        self.check(outer + ".gz")
+        done = self.expect(run("pack", outer + ".gz", self.path("dry"), "--dry-run", "--json"), DONE)
+        self.assertEqual(json.loads(done.out)["spool_bytes"], len(data))
+        # An inner archive that ends early refuses the whole, naming it.
+        with tarfile.open(outer) as tar:
+            member = tar.getmember("bee.tar")
+        broken = bytearray(data)
+        end = member.offset_data + member.size
+        broken[member.offset_data + 1024:end] = b"\x01" * (member.size - 1024)
+        with open(self.path("broken.tar"), "wb") as file:
+            file.write(broken)
+        self.expect(run("pack", self.path("broken.tar"), self.path("no.pack")), FAILED,
+                    "member bee.tar")
+        self.pack(self.path("broken.tar"), self.path("some.pack"), "--salvage",
+                  "--max-rejects", "1")
+        kept = {key for _, key in facts(self.path("some.pack"))}
+        self.assertTrue(kept.issuperset(key for _, key in self.expected if not
+                                        key.startswith(b"bee/")))
+
+    def test_words_as_labels(self):
+        os.mkdir(self.path("words"))
+        labels = ["n02", "a cat", "n01"]
+        with tarfile.open(self.path("words", "w-000000.tar"), "w") as tar:
+            for number in range(9):
+                parts = {"jpg": pictures.jpeg(number, 900),
+                         "cls": labels[number % 3].encode() + b"\n" * (number % 2)}
+                for suffix, data in parts.items():
+                    member = tarfile.TarInfo("%03d.%s" % (number, suffix))
+                    member.size = len(data)
+                    tar.addfile(member, io.BytesIO(data))
+        out = self.path("words.pack")
+        done = run("pack", self.path("words"), out)
+        self.expect(done, FAILED, "is no number; --labels words takes names")
+        self.pack(self.path("words"), out, "--labels", "words", "--restart")
+        manifest = json.loads(pathlib.Path(out, "manifest.json").read_text(encoding="utf-8"))
+        self.assertEqual(manifest["classes"], ["a cat", "n01", "n02"])
+        self.assertEqual([one["labels"] for one in samples(out)], [[2], [0], [1]] * 3)
+        self.expect(run("verify", out, "--against", self.path("words"), "--labels", "words"), DONE)
+        self.expect(run("pack", self.path("src"), self.path("no.pack"), "--labels", "words"), USAGE,
+                    "--labels words goes with archives")
 
     def test_packed_tar(self):
         plain = self.path("plain.tar")

@@ -12,7 +12,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
 from messages import datum_class  # noqa: E402
-from packing import DONE, FAILED, PackTest, main, names, run, samples, text  # noqa: E402
+from packing import (DONE, FAILED, PackTest, main, names, payloads, run, samples,  # noqa: E402
+                     text)
 
 
 class ExportStoresTest(PackTest):
@@ -101,6 +102,34 @@ class ExportStoresTest(PackTest):
         with h5py.File(os.path.join(self.dest, "data.h5"), "r") as file:
             self.assertEqual(set(file), {"images", "labels", "keys", "class_names"})
             self.check_hdf5(file, lambda number: file["images"][number].tobytes())
+
+    def test_hdf5_for_lbann(self):
+        try:
+            import h5py
+        except ImportError as error:
+            self.skipTest(str(error))
+        self.export("hdf5", "--layout", "lbann", code=FAILED)
+        pixels = self.path("pixels")
+        self.expect(run("repack", self.out, pixels, "--resize", "12x9", "--resize-mode", "exact",
+                        "--encode", "raw", "--color", "rgb"), DONE)
+        target = self.path("lbann")
+        self.expect(run("export", pixels, target, "--to", "hdf5", "--layout", "lbann",
+                        "--source-order"), DONE)
+        with open(os.path.join(target, "data.list"), encoding="ascii") as file:
+            form, counts, folder, line = file.read().splitlines()
+        name, *told = line.split()
+        found = samples(pixels)
+        self.assertEqual((form, counts, folder, name, told[:2]),
+                         ("CONDUIT_HDF5_INCLUSION", "%d 0 1" % len(found), "./", "data.h5",
+                          [str(len(found)), "0"]))
+        stored = payloads(pixels)
+        self.assertEqual(len(told[2:]), len(found))
+        with h5py.File(os.path.join(target, name), "r") as file:
+            for group, one in zip(told[2:], found):
+                image = file[group]["image"]
+                self.assertEqual(image.shape, (9, 12, 3))
+                self.assertEqual(image[()].tobytes(), stored["", one["key"], one["ordinal"]])
+                self.assertEqual(list(file[group]["label"][()]), one["labels"])
 
     def test_hdf5_flat(self):
         try:

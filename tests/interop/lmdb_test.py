@@ -107,6 +107,19 @@ class LmdbTest(PackTest):
                          [[encoded[one["key"]].label] for one in found])
         shutil.rmtree(self.path("env"))
         shutil.rmtree(self.out)
+        # Pictures of 24 x 16, grey; what the message says beside them is counted where it differs.
+        told = [{}, {"height": 24, "width": 16, "channels": 1}, {"height": 16, "width": 24},
+                {"channels": 3}, {"width": 17}]
+        values = {b"%08d" % number: datum(data=pictures.jpeg(number, 900), label=1, encoded=True,
+                                          **sizes)
+                  for number, sizes in enumerate(told)}
+        path = self.make({key: one.SerializeToString() for key, one in values.items()})
+        done = self.pack(path, self.out, "--json")
+        kind = "a picture's size is not what the source tells of it"
+        self.assertEqual(self.report(done)["warnings"][kind]["count"], 3)
+        self.assertEqual([[one["height"], one["width"]] for one in samples(self.out)], [[24, 16]] * 5)
+        shutil.rmtree(self.path("env"))
+        shutil.rmtree(self.out)
         source = random.Random(2)
         raw = {}
         for number in range(20):

@@ -128,7 +128,7 @@ void PackCommand::add_to(CLI::App& app) {
 
 void PackCommand::add_listing_options() {
   if (repacks_) {
-    add_select_option(*sub_, &options_);
+    add_pack_source_options(*sub_, &options_);
   } else {
     add_source_options(*sub_, &options_);
   }
@@ -173,9 +173,10 @@ int PackCommand::exit_code(const Status& status) const {
 }
 
 int PackCommand::run_dry(Ui& ui) {
-  auto source = open_source(options_);
+  const auto spool = Spool::make_measuring();
+  auto source = open_source(options_, spool);
   if (!source.ok()) return ui.fail(source.status(), exit_code(source.status()));
-  auto report = dry_run(options_, **source, &cancel_flag());
+  auto report = dry_run(options_, **source, &cancel_flag(), spool.get());
   if (!report.ok() && report.status().code() == Code::kCancelled) return ui.fail(cancel_status());
   if (!report.ok()) return ui.fail(report.status(), exit_code(report.status()));
   if (ui.json_mode()) {

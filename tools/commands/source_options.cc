@@ -8,13 +8,31 @@
 
 namespace spk {
 
-CLI::Option* add_select_option(CLI::App& sub, PackOptions* options) {
-  return sub
-      .add_option("--select", options->select,
-                  "Packs: class=NAME, label=N, glob=PATTERN, keys=FILE, share=FRACTION[:SEED]")
-      ->type_name("WHAT")
-      ->expected(1)
-      ->take_all();
+std::vector<CLI::Option*> add_pack_source_options(CLI::App& sub, PackOptions* options) {
+  std::vector<CLI::Option*> added;
+  added.push_back(
+      sub.add_option("--select", options->select,
+                     "Packs: class=NAME, label=N, glob=PATTERN, keys=FILE, share=FRACTION[:SEED]")
+          ->type_name("WHAT")
+          ->expected(1)
+          ->take_all());
+  added.push_back(sub.add_option("--join", options->join,
+                                 "Further fields, or labels, from this table (CSV, TSV) by key")
+                      ->type_name("TABLE"));
+  added.push_back(sub.add_option("--join-key", options->join_key,
+                                 "The table's column of keys; default the first")
+                      ->type_name("COLUMN"));
+  added.push_back(sub.add_option("--join-columns", options->join_columns,
+                                 "COLUMN[:FIELD[:int64|float32|float64|text]],...; default all")
+                      ->type_name("COLUMNS"));
+  added.push_back(sub.add_option("--join-missing", options->join_missing,
+                                 "Samples without a row: refuse (default), absent, or a number "
+                                 "for fields of numbers")
+                      ->type_name("refuse|absent|NUMBER"));
+  added.push_back(add_choice_option<bool>(sub, "--join-extra", &options->join_ignore_extra,
+                                          {{"refuse", false}, {"ignore", true}},
+                                          "Rows without a sample; default refuse"));
+  return added;
 }
 
 std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options) {
@@ -31,6 +49,7 @@ std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options
                                    {{"auto", LabelMode::kAuto},
                                     {"int", LabelMode::kInt},
                                     {"float", LabelMode::kFloat},
+                                    {"words", LabelMode::kWords},
                                     {"none", LabelMode::kNone}},
                                    "What labels are; default auto"));
   add(add_choice_option<bool>(sub, "--accept", &options->accept_any,
@@ -64,7 +83,7 @@ std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options
                      "Which parts of a foreign sample become which fields")
           ->type_name("FIELD=NAME,..."));
   add(sub.add_flag("--salvage", options->salvage, "Of a source that is cut, take what is whole"));
-  add(add_select_option(sub, options));
+  for (CLI::Option* option : add_pack_source_options(sub, options)) add(option);
   return added;
 }
 

@@ -12,7 +12,7 @@ namespace spk {
 // Gives the options that were added.
 std::vector<CLI::Option*> add_source_options(CLI::App& sub, PackOptions* options);
 
-// --select, which is all that a pack as source needs.
-CLI::Option* add_select_option(CLI::App& sub, PackOptions* options);
+// Those of them that a pack as source needs: --select and --join with what belongs to it.
+std::vector<CLI::Option*> add_pack_source_options(CLI::App& sub, PackOptions* options);
 
 }  // namespace spk

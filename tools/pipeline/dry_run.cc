@@ -207,7 +207,7 @@ void look_at_output(const std::string& output, DryRunReport* report) {
     if (space->free_inodes != 0) report->free_files = space->free_inodes;
   }
   report->quota = quota_left(opened->fd());
-  const uint64_t bytes = report->pack_bytes + report->work_bytes;
+  const uint64_t bytes = report->pack_bytes + report->work_bytes + report->spool_bytes;
   report->fits = bytes <= report->free_bytes.value_or(UINT64_MAX) &&
                  bytes <= report->quota.bytes.value_or(UINT64_MAX) &&
                  report->files <= report->free_files.value_or(UINT64_MAX) &&
@@ -243,11 +243,12 @@ void time_source(const PackOptions& options, const WatchedSource& source, DryRun
 }  // namespace
 
 Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
-                             const std::atomic<bool>* cancel) {
+                             const std::atomic<bool>* cancel, Spool* spool) {
   WatchedSource watched(source);
   SPK_ASSIGN(PlanResult planned, make_plan(options, watched, "", cancel));
   DryRunReport report;
   report.listing = std::move(planned.listing);
+  if (spool != nullptr) report.spool_bytes = spool->measured_bytes();
   watched.sizes.resize(planned.splits.size());
   for (size_t i = 0; i < planned.splits.size(); ++i) {
     DryRunReport::Split split;

@@ -39,7 +39,8 @@ struct DryRunReport {
 
   uint64_t pack_bytes = 0;  // all splits
   uint64_t files = 0;
-  uint64_t work_bytes = 0;  // taken beside the packs while packing: plans and sorting
+  uint64_t work_bytes = 0;   // taken beside the packs while packing: plans and sorting
+  uint64_t spool_bytes = 0;  // and by what of the source must be unpacked first
 
   std::string output_folder;  // the nearest folder of the output that exists
   std::optional<uint64_t> free_bytes;
@@ -56,9 +57,9 @@ struct DryRunReport {
 };
 
 // Lists the source and reads a few dozen samples for about two seconds. Errors are those of
-// make_plan, kCancelled among them.
+// make_plan, kCancelled among them. SPOOL: the measuring one that the source was opened with.
 Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
-                             const std::atomic<bool>* cancel = nullptr);
+                             const std::atomic<bool>* cancel = nullptr, Spool* spool = nullptr);
 
 // For people, several lines; and as one JSON object on one line (type "dry_run").
 std::string to_text(const DryRunReport& report);

@@ -123,6 +123,10 @@ std::string to_text(const DryRunReport& report) {
   }
   out += str_cat("needed: ", format_size(report.pack_bytes), " in ", count_of(report.files, "file"),
                  ", and ", format_size(report.work_bytes), " while packing\n");
+  if (report.spool_bytes != 0) {
+    out += str_cat("unpacked first: ", format_size(report.spool_bytes),
+                   " of the source, beside the pack until it is done\n");
+  }
   out += str_cat("free: ", optional_size(report.free_bytes), " at ",
                  escape_bytes(report.output_folder),
                  "; quota left: ", optional_size(report.quota.bytes),
@@ -159,7 +163,7 @@ std::string to_json(const DryRunReport& report) {
   }
   json.end_array();
   json.member("pack_bytes", report.pack_bytes).member("files", report.files);
-  json.member("work_bytes", report.work_bytes);
+  json.member("work_bytes", report.work_bytes).member("spool_bytes", report.spool_bytes);
   json.member_bytes("output_folder", report.output_folder);
   add_optional(json, "free_bytes", report.free_bytes);
   add_optional(json, "free_files", report.free_files);

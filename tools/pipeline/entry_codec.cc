@@ -17,7 +17,8 @@ constexpr uint8_t kHasFields = 128;  // a byte of the flags below follows
 constexpr uint8_t kHasBlobs = 1;
 constexpr uint8_t kHasPixels = 2;
 constexpr uint8_t kHasNumbers = 4;
-constexpr uint8_t kAllFieldFlags = 7;
+constexpr uint8_t kHasTold = 8;
+constexpr uint8_t kAllFieldFlags = 15;
 
 uint64_t zigzag(int64_t value) noexcept {
   return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
@@ -44,7 +45,14 @@ uint8_t field_flags(const SampleEntry& entry) {
   if (!entry.blob_bytes.empty()) flags |= kHasBlobs;
   if (entry.pixels != PixelDimensions()) flags |= kHasPixels;
   if (!entry.numbers.empty()) flags |= kHasNumbers;
+  if (entry.told != PixelDimensions()) flags |= kHasTold;
   return flags;
+}
+
+void append_dimensions(std::string& out, const PixelDimensions& size) {
+  append_varint(out, size.height);
+  append_varint(out, size.width);
+  append_varint(out, size.channels);
 }
 
 // Sizes and counts are stored one higher, so that 0 says "none".
@@ -55,11 +63,8 @@ void append_fields(std::string& out, const SampleEntry& entry) {
     append_varint(out, entry.blob_bytes.size());
     for (const uint64_t bytes : entry.blob_bytes) append_varint(out, bytes + 1);
   }
-  if (flags & kHasPixels) {
-    append_varint(out, entry.pixels.height);
-    append_varint(out, entry.pixels.width);
-    append_varint(out, entry.pixels.channels);
-  }
+  if (flags & kHasPixels) append_dimensions(out, entry.pixels);
+  if (flags & kHasTold) append_dimensions(out, entry.told);
   if (flags & kHasNumbers) {
     append_varint(out, entry.numbers.size());
     for (const std::optional<NumericValues>& values : entry.numbers) {
@@ -77,6 +82,11 @@ bool take_u32(ByteSpan* bytes, uint32_t* value) {
   return true;
 }
 
+bool take_dimensions(ByteSpan* bytes, PixelDimensions* size) {
+  return take_u32(bytes, &size->height) && take_u32(bytes, &size->width) &&
+         take_u32(bytes, &size->channels);
+}
+
 bool take_fields(ByteSpan* bytes, SampleEntry* entry) {
   if (bytes->empty()) return false;
   const uint8_t flags = bytes->front();
@@ -91,13 +101,8 @@ bool take_fields(ByteSpan* bytes, SampleEntry* entry) {
       entry->blob_bytes.push_back(number - 1);
     }
   }
-  if (flags & kHasPixels) {
-    PixelDimensions& pixels = entry->pixels;
-    if (!take_u32(bytes, &pixels.height) || !take_u32(bytes, &pixels.width) ||
-        !take_u32(bytes, &pixels.channels)) {
-      return false;
-    }
-  }
+  if ((flags & kHasPixels) && !take_dimensions(bytes, &entry->pixels)) return false;
+  if ((flags & kHasTold) && !take_dimensions(bytes, &entry->told)) return false;
   if (flags & kHasNumbers) {
     if (!take_varint(bytes, &count) || count > bytes->size()) return false;
     for (; count != 0; --count) {
@@ -158,6 +163,7 @@ Status take_entry_without_key(ByteSpan* bytes, std::string_view key, SampleEntry
   entry->float_labels.clear();
   entry->blob_bytes.clear();
   entry->pixels = {};
+  entry->told = {};
   entry->numbers.clear();
   entry->reject.clear();
 

@@ -12,7 +12,7 @@ namespace spk {
 
 enum class CheckMode { kNone, kStructure, kDecode };
 enum class ShuffleMode { kAuto, kNone, kFull, kBlocks };  // kAuto: full; none for val/test splits
-enum class LabelMode { kAuto, kInt, kFloat, kNone };
+enum class LabelMode { kAuto, kInt, kFloat, kWords, kNone };
 enum class SplitMode { kAuto, kNone };
 enum class LabelFrom { kAuto, kKeyPrefix };  // kAuto: the prefix where every key has a slash
 // What the numbers of an array stand for. kUnsaid: 8-bit integers are pixels, others are refused.
@@ -45,6 +45,11 @@ struct PackOptions {
   std::string labels_name;                  // HDF5: of the labels; empty: found
   std::string array_layout;                 // HDF5: "nhwc", "nchw" ...; empty: told by the shape
   ArrayScale array_scale = ArrayScale::kUnsaid;
+  std::string join;                // a table of further fields or labels; empty: none
+  std::string join_key;            // its column of keys; empty: the first
+  std::string join_columns;        // as typed; empty: all
+  std::string join_missing;        // "refuse" (so is empty), "absent", or a number
+  bool join_ignore_extra = false;  // rows without a sample
 
   TransformOptions transform;  // of the pictures
 

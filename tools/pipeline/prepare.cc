@@ -22,6 +22,13 @@ bool is_reject(const Status& status) {
   return status.code() == Code::kNotFound || status.code() == Code::kDenied;
 }
 
+// Where either is 0, nothing was told.
+bool contradicts(const PixelDimensions& told, const PixelDimensions& found) {
+  const auto differ = [](uint32_t a, uint32_t b) { return a != 0 && b != 0 && a != b; };
+  return differ(told.height, found.height) || differ(told.width, found.width) ||
+         differ(told.channels, found.channels);
+}
+
 const char* reject_reason(const Status& status) {
   return status.code() == Code::kDenied ? "permission denied" : "not found";
 }
@@ -199,6 +206,9 @@ Status Preparer::look_at_blob(PreparedSample& sample, size_t blob, ByteView& vie
       for (std::string& warning : probed.warnings) sample.warnings.push_back(std::move(warning));
     }
     size = {probed.height, probed.width, probed.channels};
+    if (is_first && sample.reject.empty() && contradicts(sample.entry.told, size)) {
+      sample.warnings.emplace_back("a picture's size is not what the source tells of it");
+    }
   }
   if (!is_first || !sample.reject.empty()) return {};
   const auto set_dimension = [&](uint16_t field, uint32_t value) {

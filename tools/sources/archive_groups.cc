@@ -287,6 +287,7 @@ Status ArchiveGroups::learn(Group& group) {
     const bool only_pictures = pictures + compound == group.members.size();
     if (!only_pictures || (pictures != 0 && compound != 0)) ++shared_groups_;
   }
+  if (options_.labels == LabelMode::kWords) SPK_TRY(learn_word(group));
   const Stored* image = nullptr;
   std::string reject;
   SPK_ASSIGN(const bool has_image, pick_image(group, &image, &reject));
@@ -313,6 +314,7 @@ Result<Listing> ArchiveGroups::finish(const Source::Sink& sink) {
     listing_.form = "webdataset";
     listing_.splits = splits_.names;
     SPK_TRY(choose_fields());
+    if (options_.labels == LabelMode::kWords) name_classes();
     SPK_TRY(for_groups([this](Group& group) { return emit_sample(group); }));
     labels_.finish(&listing_);
     if (listing_.label_kind == LabelKind::kNone && options_.labels != LabelMode::kNone) {

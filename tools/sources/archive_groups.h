@@ -19,6 +19,7 @@
 #include "pipeline/external_sort.h"
 #include "sources/json_pick.h"
 #include "sources/label_values.h"
+#include "sources/list_labels.h"
 #include "sources/pieces.h"
 #include "sources/shard_names.h"
 #include "sources/source.h"
@@ -79,10 +80,14 @@ class ArchiveGroups {
   Status for_groups(const GroupSink& use);
 
   Status learn(Group& group);
+  Status learn_word(const Group& group);
+  void name_classes();
   Status choose_fields();
   Result<bool> pick_image(const Group& group, const Stored** image, std::string* reject) const;
   Status emit_sample(Group& group);
   void set_fields(const Group& group, const Stored* image, SampleEntry* entry) const;
+  // The text of the sample's label; where there is none but should be, *reject says so.
+  std::optional<std::string> find_label(const Group& group, std::string* reject) const;
   std::string set_label(const Group& group, SampleEntry* entry);
   void set_key(const Group& group, SampleEntry* entry) const;
 
@@ -119,6 +124,7 @@ class ArchiveGroups {
 
   std::map<std::string, size_t, std::less<>> blob_of_;  // field -> index in listing_.blobs
   LabelValues labels_;
+  NameTable words_;  // --labels words
   Listing listing_;
 };
 

@@ -17,6 +17,14 @@ constexpr std::string_view kJsonPrefix = "json.";
 
 Status bad_record() { return damaged("a sorted member of an archive is not whole"); }
 
+// A name is often written with a newline behind it.
+std::string_view without_blanks(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(kBlanks);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
 bool is_compound(std::string_view field) { return field.find('.') != field.npos; }
 
 }  // namespace
@@ -72,6 +80,22 @@ Status decode_sample(ByteSpan payload, SampleEntry* entry) {
   if (!take_varint(&payload, &split)) return bad_record();
   entry->split = static_cast<uint32_t>(split);
   return take_entry(&payload, entry);
+}
+
+Status ArchiveGroups::learn_word(const Group& group) {
+  std::string reject;
+  const std::optional<std::string> text = find_label(group, &reject);
+  const std::string_view word = text ? without_blanks(*text) : std::string_view();
+  return word.empty() ? Status() : words_.add(word);
+}
+
+void ArchiveGroups::name_classes() {
+  words_.finish();
+  if (words_.sorted().empty()) return;
+  listing_.label_kind = LabelKind::kInt;
+  listing_.classes = words_.sorted();
+  listing_.decisions.emplace_back("label_from", "words");
+  warn_of_numeric_classes(&listing_);
 }
 
 Status ArchiveGroups::choose_fields() {
@@ -143,32 +167,53 @@ Result<bool> ArchiveGroups::pick_image(const Group& group, const Stored** image,
   return found != 0;
 }
 
-std::string ArchiveGroups::set_label(const Group& group, SampleEntry* entry) {
+std::optional<std::string> ArchiveGroups::find_label(const Group& group,
+                                                     std::string* reject) const {
   const std::string_view from = label_source();
-  if (from.empty()) return {};
+  const auto none = [reject](std::string why) {
+    *reject = std::move(why);
+    return std::nullopt;
+  };
+  if (from.empty()) return std::nullopt;
   if (from.starts_with(kJsonPrefix)) {
     const std::string_view path = from.substr(kJsonPrefix.size());
     const auto at = std::find(json_paths_.begin(), json_paths_.end(), path);
     const auto index = static_cast<size_t>(at - json_paths_.begin());
     for (const Stored& member : group.members) {
       if (member.field != "json") continue;
-      if (!member.reject.empty()) return member.reject;
-      const auto pick = member.pick(index);
-      if (!pick) return str_cat("no label: json has no '", escape_bytes(path), "'");
-      return labels_.set_text(pick->text, entry);
+      if (!member.reject.empty()) return none(member.reject);
+      auto pick = member.pick(index);
+      if (!pick) return none(str_cat("no label: json has no '", escape_bytes(path), "'"));
+      return std::move(pick->text);
     }
-    return "no label: there is no json";
+    return none("no label: there is no json");
   }
   const Stored* label = nullptr;
   for (const Stored& member : group.members) {
     const bool exact = member.field == from;
     const bool close = from == "cls" && member.field.ends_with(".cls");
     if (!exact && !close) continue;
-    if (label != nullptr) return "two labels under one key";
+    if (label != nullptr) return none("two labels under one key");
     label = &member;
   }
-  if (label == nullptr) return any_label_ ? "no label" : "";
-  return label->reject.empty() ? labels_.set_text(label->text, entry) : label->reject;
+  if (label == nullptr) return none(any_label_ ? "no label" : "");
+  if (!label->reject.empty()) return none(label->reject);
+  return label->text;
+}
+
+std::string ArchiveGroups::set_label(const Group& group, SampleEntry* entry) {
+  std::string reject;
+  const std::optional<std::string> text = find_label(group, &reject);
+  if (!text) return reject;
+  if (options_.labels != LabelMode::kWords) {
+    reject = labels_.set_text(*text, entry);
+    if (reject.ends_with("is no number")) reject += "; --labels words takes names";
+    return reject;
+  }
+  const int64_t label = words_.index(without_blanks(*text));
+  if (label < 0) return "the label is empty";
+  entry->int_labels = {label};
+  return {};
 }
 
 // Where --features names a text of the json that samples have; those without keep their names.

@@ -151,8 +151,7 @@ Result<std::unique_ptr<ForwardReader>> ContainerSet::read(uint32_t file, size_t 
 
 Result<std::string> ContainerSet::sorting_place() const {
   if (spool_ == nullptr) return std::filesystem::temp_directory_path().string();
-  SPK_TRY(spool_->holds("sort").status());  // makes the directory
-  return spool_->path();
+  return spool_->sorting_place();
 }
 
 Result<std::unique_ptr<SampleHandle>> ContainerSet::open_sample(const SampleEntry& entry) const {

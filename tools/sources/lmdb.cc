@@ -268,6 +268,12 @@ Status Lister::add_datum(const LmdbEntry& value, SampleEntry* entry) {
     entry->pixels = {static_cast<uint32_t>(datum.height), static_cast<uint32_t>(datum.width),
                      static_cast<uint32_t>(datum.channels)};
   }
+  if (!wants_raw) {
+    const auto told = [](int64_t size) {
+      return size > 0 && size <= UINT32_MAX ? static_cast<uint32_t>(size) : 0;
+    };
+    entry->told = {told(datum.height), told(datum.width), told(datum.channels)};
+  }
   entry->size_bytes = datum.data_bytes;
   entry->path = encode_pieces({Piece::of_file(0, datum.data_offset, datum.data_bytes)});
   return {};

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "sources/folder.h"
+#include "sources/join.h"
 #include "sources/kind_options.h"
 #include "sources/manifest.h"
 #include "sources/side_fields.h"
@@ -124,10 +125,9 @@ Result<std::unique_ptr<Source>> open_files(const PackOptions& options, const Sou
   return SideFieldSource::around(std::move(source), options);
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
-                                            std::shared_ptr<Spool> spool) {
+// What lies at SRC, without what --join adds.
+Result<std::unique_ptr<Source>> open_alone(const PackOptions& options,
+                                           std::shared_ptr<Spool> spool) {
   const SourceKind* kind = nullptr;
   if (!options.source_kind.empty()) {
     kind = find_kind(options.source_kind);
@@ -155,6 +155,23 @@ Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
   }
   SPK_TRY(check_kind_options(options, *kind));
   return kind->open(options, look, std::move(spool));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Source>> open_source(const PackOptions& options,
+                                            std::shared_ptr<Spool> spool) {
+  if (options.join.empty()) {
+    for (const auto& [name, value] : {std::pair("--join-key", &options.join_key),
+                                      std::pair("--join-columns", &options.join_columns),
+                                      std::pair("--join-missing", &options.join_missing)}) {
+      if (!value->empty()) return invalid_argument(str_cat(name, " goes with --join"));
+    }
+    if (options.join_ignore_extra) return invalid_argument("--join-extra goes with --join");
+    return open_alone(options, std::move(spool));
+  }
+  SPK_ASSIGN(auto source, open_alone(options, spool));
+  return JoinSource::around(std::move(source), options, std::move(spool));
 }
 
 }  // namespace spk

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/varint.h"
 #include "sources/file_sample.h"
+#include "sources/joined_handle.h"
 #include "sources/names.h"
 #include "sources/npy.h"
 
@@ -73,36 +74,6 @@ Result<Joined> decode(const SampleEntry& entry) {
   }
   return joined;
 }
-
-// Handles one behind the other.
-class JoinedHandle : public SampleHandle {
- public:
-  void add(std::unique_ptr<SampleHandle> handle) {
-    starts_.push_back(size_bytes_);
-    size_bytes_ += handle->size_bytes();
-    handles_.push_back(std::move(handle));
-  }
-  uint64_t size_bytes() const override { return size_bytes_; }
-  Status read_at(uint64_t offset, MutableByteSpan into) override {
-    if (!range_fits(offset, into.size(), size_bytes_)) {
-      return internal_error("read behind the end of a sample");
-    }
-    for (size_t i = 0; i < handles_.size() && !into.empty(); ++i) {
-      const uint64_t end = starts_[i] + handles_[i]->size_bytes();
-      if (offset >= end) continue;
-      const MutableByteSpan now = into.first(std::min<uint64_t>(into.size(), end - offset));
-      SPK_TRY(handles_[i]->read_at(offset - starts_[i], now));
-      offset += now.size();
-      into = into.subspan(now.size());
-    }
-    return {};
-  }
-
- private:
-  std::vector<std::unique_ptr<SampleHandle>> handles_;
-  std::vector<uint64_t> starts_;
-  uint64_t size_bytes_ = 0;
-};
 
 bool is_absence(const Status& status) {
   return status.code() == Code::kNotFound || status.code() == Code::kDenied;

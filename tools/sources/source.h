@@ -73,6 +73,9 @@ struct SampleEntry {
   // the others. Empty: the sample is one blob of size_bytes.
   std::vector<uint64_t> blob_bytes;
   PixelDimensions pixels;  // of the first blob, where its content is kPixels
+  // What the source tells of a picture beside its bytes, where it does; 0: nothing. Only compared
+  // with the picture, so no part of a plan's id.
+  PixelDimensions told;
   // One for each of Listing::numbers, nothing where the sample has no value. Empty: none has.
   std::vector<std::optional<NumericValues>> numbers;
   std::string reject;  // not empty: listing already knows that it cannot become a sample, and why

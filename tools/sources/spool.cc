@@ -9,9 +9,8 @@
 
 namespace spk {
 
-Spool::Writer::Writer(const Directory& directory, std::string name, std::string temporary_name,
-                      File file)
-    : directory_(&directory),
+Spool::Writer::Writer(Spool& spool, std::string name, std::string temporary_name, File file)
+    : spool_(&spool),
       name_(std::move(name)),
       temporary_name_(std::move(temporary_name)),
       file_(std::move(file)) {}
@@ -19,19 +18,24 @@ Spool::Writer::Writer(const Directory& directory, std::string name, std::string 
 Spool::Writer::~Writer() {
   if (!file_.is_open()) return;
   file_ = File();
-  (void)directory_->unlink(temporary_name_);
+  (void)spool_->directory_.unlink(temporary_name_);
 }
 
 Status Spool::Writer::append(ByteSpan bytes) {
-  SPK_TRY(file_.write_all(bytes_, bytes));
+  if (file_.is_open()) SPK_TRY(file_.write_all(bytes_, bytes));
   bytes_ += bytes.size();
   return {};
 }
 
 Status Spool::Writer::finish() {
+  if (spool_->measures_) {
+    const std::lock_guard lock(spool_->mutex_);
+    spool_->measured_[name_] = bytes_;
+    return {};
+  }
   SPK_TRY(file_.sync());
   SPK_TRY(file_.close());
-  return directory_->rename(temporary_name_, name_);
+  return spool_->directory_.rename(temporary_name_, name_);
 }
 
 std::shared_ptr<Spool> Spool::make_temporary() {
@@ -39,6 +43,26 @@ std::shared_ptr<Spool> Spool::make_temporary() {
   auto spool = std::make_shared<Spool>(folder / str_cat("stripepack-", unique_token()));
   spool->is_temporary_ = true;
   return spool;
+}
+
+std::shared_ptr<Spool> Spool::make_measuring() {
+  auto spool = std::make_shared<Spool>(std::filesystem::temp_directory_path() /
+                                       str_cat("stripepack-", unique_token()));
+  spool->measures_ = true;
+  return spool;
+}
+
+uint64_t Spool::measured_bytes() {
+  const std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [name, size] : measured_) bytes += size;
+  return bytes;
+}
+
+Result<std::string> Spool::sorting_place() {
+  if (measures_) return std::filesystem::temp_directory_path().string();
+  SPK_TRY(make_directory());
+  return path_;
 }
 
 Spool::~Spool() {
@@ -57,15 +81,17 @@ Status Spool::make_directory() {
 }
 
 Result<bool> Spool::holds(const std::string& name) {
+  if (measures_) return false;
   SPK_TRY(make_directory());
   return directory_.exists(name);
 }
 
 Result<Spool::Writer> Spool::create(const std::string& name) {
+  if (measures_) return Writer(*this, name, {}, File());
   SPK_TRY(make_directory());
   std::string temporary = str_cat(name, ".", unique_token(), ".tmp");
   SPK_ASSIGN(File file, File::create(directory_, temporary));
-  return Writer(directory_, name, std::move(temporary), std::move(file));
+  return Writer(*this, name, std::move(temporary), std::move(file));
 }
 
 }  // namespace spk

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,8 +32,8 @@ class Spool {
 
    private:
     friend class Spool;
-    Writer(const Directory& directory, std::string name, std::string temporary_name, File file);
-    const Directory* directory_;
+    Writer(Spool& spool, std::string name, std::string temporary_name, File file);
+    Spool* spool_;
     std::string name_;
     std::string temporary_name_;
     File file_;
@@ -43,6 +44,8 @@ class Spool {
   explicit Spool(std::string directory) : path_(std::move(directory)) {}
   // In a folder for temporary files ($TMPDIR, /tmp); removed at the end of its life.
   static std::shared_ptr<Spool> make_temporary();
+  // Keeps nothing and makes nothing, but counts what would be written.
+  static std::shared_ptr<Spool> make_measuring();
   ~Spool();
   Spool(const Spool&) = delete;
   Spool& operator=(const Spool&) = delete;
@@ -53,13 +56,19 @@ class Spool {
   Result<Writer> create(const std::string& name);
   std::string path_of(const std::string& name) const { return path_ + "/" + name; }
   const std::string& path() const noexcept { return path_; }
+  // Where samples may be sorted: the directory, which is made, or one for temporary files.
+  Result<std::string> sorting_place();
+  // Of a measuring one: what all its files would take.
+  uint64_t measured_bytes();
 
  private:
   Status make_directory();
   std::string path_;
   bool is_temporary_ = false;
-  std::mutex mutex_;  // guards directory_ until it is open
+  bool measures_ = false;
+  std::mutex mutex_;  // guards directory_ until it is open, and what follows it
   Directory directory_;
+  std::map<std::string, uint64_t> measured_;  // by name: what is read twice is written once
 };
 
 }  // namespace spk

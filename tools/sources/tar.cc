@@ -1,4 +1,5 @@
 // tar archives, alone or as the shards of a WebDataset; plain, or packed with gzip or zstd.
+#include <algorithm>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -44,8 +45,20 @@ class TarSource : public Source {
   };
   using Targets = std::unordered_map<std::string, Target>;
 
+  // An archive, or one within it.
+  struct Level {
+    ForwardReader* reader;
+    uint64_t start = 0;  // in the file
+    std::string folder;  // of its members' names, with a slash; empty: not within another
+    bool is_inner() const { return !folder.empty(); }
+  };
   Status list_archive(uint32_t file, bool salvage, ArchiveGroups* groups) const;
-  Result<Pending> look_at(uint32_t file, const TarMember& found, ForwardReader& reader,
+  Status list_level(uint32_t file, const Level& level, bool salvage, std::vector<Pending>* links,
+                    ArchiveGroups* groups) const;
+  Result<bool> is_archive(const TarMember& found, const Level& level) const;
+  Status list_inner(uint32_t file, const TarMember& found, const Level& outer, bool salvage,
+                    ArchiveGroups* groups) const;
+  Result<Pending> look_at(uint32_t file, const TarMember& found, const Level& level,
                           ArchiveGroups* groups) const;
   Status resolve_links(uint32_t file, std::vector<Pending> links, ArchiveGroups* groups) const;
   Status find_targets(uint32_t file, Targets* targets) const;
@@ -58,28 +71,65 @@ class TarSource : public Source {
   const char* kind_;
 };
 
+constexpr std::string_view kTarSuffix = ".tar";
+
+// A member of an archive as a file of its own. OUTER outlives it; nobody else reads it meanwhile.
+class MemberReader : public ForwardReader {
+ public:
+  MemberReader(ForwardReader& outer, const TarMember& member)
+      : ForwardReader(str_cat(outer.path(), ", member ", member.name), kHeaderWindowBytes),
+        outer_(outer),
+        start_(member.offset),
+        bytes_(member.bytes) {}
+  Result<uint64_t> end() const override {
+    if (!outer_ended_) return bytes_;
+    SPK_ASSIGN(const uint64_t end, outer_.end());
+    return end - std::min(end, start_);
+  }
+
+ protected:
+  Result<uint64_t> fetch(uint64_t offset, MutableByteSpan into) override {
+    const uint64_t wanted = std::min<uint64_t>(into.size(), bytes_ - std::min(bytes_, offset));
+    if (wanted == 0) return uint64_t{0};
+    SPK_ASSIGN(const ByteSpan got, outer_.at(start_ + offset, wanted));
+    outer_ended_ = outer_ended_ || got.size() < wanted;
+    std::copy(got.begin(), got.end(), into.begin());
+    return uint64_t{got.size()};
+  }
+
+ private:
+  ForwardReader& outer_;
+  const uint64_t start_;
+  const uint64_t bytes_;
+  bool outer_ended_ = false;
+};
+
 std::string_view plain_name(std::string_view name) {
   return name.starts_with("./") ? name.substr(2) : name;
 }
 
 Result<TarSource::Pending> TarSource::look_at(uint32_t file, const TarMember& found,
-                                              ForwardReader& reader, ArchiveGroups* groups) const {
+                                              const Level& level, ArchiveGroups* groups) const {
   Pending pending;
   ArchiveMember& member = pending.member;
-  member.name = found.name;
+  member.name = level.folder + std::string(level.is_inner() ? plain_name(found.name) : found.name);
   member.archive = file;
   member.mtime_ns = files_->entry_mtime_ns(file);
-  member.piece = Piece::of_file(file, found.offset, found.bytes);
+  member.piece = Piece::of_file(file, level.start + found.offset, found.bytes);
   using Kind = TarMember::Kind;
   switch (found.kind) {
     case Kind::kFile: {
       if (found.bytes == 0 || found.bytes > groups->wanted_bytes(found.name)) break;
-      SPK_ASSIGN(const ByteSpan content, reader.at(found.offset, found.bytes));
+      SPK_ASSIGN(const ByteSpan content, level.reader->at(found.offset, found.bytes));
       member.content = as_text(content);
       break;
     }
     case Kind::kFolder: member.is_folder = true; break;
     case Kind::kHardLink:
+      if (level.is_inner()) {
+        member.reject = "a hard link in an archive that lies in another";
+        break;
+      }
       pending.link = plain_name(found.link);
       member.place = groups->take_place();
       break;
@@ -89,22 +139,46 @@ Result<TarSource::Pending> TarSource::look_at(uint32_t file, const TarMember& fo
   return pending;
 }
 
-Status TarSource::list_archive(uint32_t file, bool salvage, ArchiveGroups* groups) const {
-  SPK_ASSIGN(const auto reader, files_->read(file, kHeaderWindowBytes, salvage));
-  TarReader tar(reader.get());
-  std::vector<Pending> links;
+// One archive a class, all in one: so ILSVRC2012_img_train.tar comes.
+Result<bool> TarSource::is_archive(const TarMember& found, const Level& level) const {
+  if (level.is_inner() || form_ == ArchiveForm::kWebDataset ||
+      found.kind != TarMember::Kind::kFile || !found.name.ends_with(kTarSuffix)) {
+    return false;
+  }
+  SPK_ASSIGN(const ByteSpan head, level.reader->at(found.offset, 2 * TarReader::kBlockBytes));
+  return TarReader::is_tar(head);
+}
+
+// Its members as though they lay in a folder of its name.
+Status TarSource::list_inner(uint32_t file, const TarMember& found, const Level& outer,
+                             bool salvage, ArchiveGroups* groups) const {
+  std::string_view name = plain_name(found.name);
+  name.remove_suffix(kTarSuffix.size());
+  MemberReader reader(*outer.reader, found);
+  const Level level{&reader, outer.start + found.offset, std::string(name) + "/"};
+  ArchiveMember folder;
+  folder.name = level.folder;
+  folder.is_folder = true;
+  folder.archive = file;
+  SPK_TRY(groups->add(std::move(folder)));
+  return list_level(file, level, salvage, nullptr, groups);
+}
+
+Status TarSource::list_level(uint32_t file, const Level& level, bool salvage,
+                             std::vector<Pending>* links, ArchiveGroups* groups) const {
+  TarReader tar(level.reader);
   std::optional<Pending> pending;  // only the next header tells whether a member is whole
   const auto flush = [&]() -> Status {
     if (!pending) return {};
     Pending one = std::move(*pending);
     pending.reset();
     if (!one.link) return groups->add(std::move(one.member));
-    if (links.size() == kMostLinks) {
+    if (links->size() == kMostLinks) {
       return unsupported(str_cat("more than ", format_count(kMostLinks), " hard links"))
           .at_path(escape_bytes(files_->path(file)))
           .with_hint("make the archive with --hard-dereference");
     }
-    links.push_back(std::move(one));
+    links->push_back(std::move(one));
     return {};
   };
   for (;;) {
@@ -120,9 +194,20 @@ Status TarSource::list_archive(uint32_t file, bool salvage, ArchiveGroups* group
     }
     SPK_TRY(flush());
     if (!*more) break;
-    SPK_ASSIGN(pending, look_at(file, found, *reader, groups));
+    SPK_ASSIGN(const bool is_inner, is_archive(found, level));
+    if (is_inner) {
+      SPK_TRY(list_inner(file, found, level, salvage, groups));
+    } else {
+      SPK_ASSIGN(pending, look_at(file, found, level, groups));
+    }
   }
-  SPK_TRY(flush());
+  return flush();
+}
+
+Status TarSource::list_archive(uint32_t file, bool salvage, ArchiveGroups* groups) const {
+  SPK_ASSIGN(const auto reader, files_->read(file, kHeaderWindowBytes, salvage));
+  std::vector<Pending> links;
+  SPK_TRY(list_level(file, {reader.get(), 0, ""}, salvage, &links, groups));
   SPK_TRY(reader->finish());
   return links.empty() ? Status() : resolve_links(file, std::move(links), groups);
 }
