@@ -343,29 +343,6 @@ class ExportTest(PackTest):
             self.assertEqual(names(self.dir), ["dest", "out", "src"])
             shutil.rmtree(self.dest)
 
-    def test_a_small_file_system(self):
-        if os.geteuid() != 0:
-            self.skipTest("mounting needs root")
-        mounted = self.path("disk")
-        os.mkdir(mounted)
-        mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", mounted]
-        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
-            self.skipTest("no mount here")
-        try:
-            for kind in KINDS:
-                if kind == "csv":
-                    continue
-                with self.subTest(kind=kind):
-                    subprocess.run(["mount", "-o", "remount,size=200k", mounted], check=True)
-                    dest = os.path.join(mounted, "dest")
-                    self.export(kind, dest=dest, code=FAILED, words=["No space left on device"])
-                    self.assertFalse(os.path.exists(dest))
-                    subprocess.run(["mount", "-o", "remount,size=20m", mounted], check=True)
-                    self.export(kind, dest=dest)
-                    shutil.rmtree(dest)
-        finally:
-            subprocess.run(["umount", mounted], check=True)
-
     def test_a_file_size_limit(self):
         done = run("export", self.out, self.dest, "--to", "tar",
                    limits=[(resource.RLIMIT_FSIZE, 20000)])

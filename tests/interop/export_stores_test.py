@@ -5,7 +5,9 @@ no package is at hand (MDS), by a reader that is written here from the format's 
 import json
 import os
 import pathlib
+import shutil
 import struct
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -58,6 +60,27 @@ class ExportStoresTest(PackTest):
                                      (1, pictures.HEIGHT, pictures.WIDTH, int(name[:3] == "dog"),
                                       True))
                     self.assertEqual(one.data, self.made[name])
+
+    def test_a_full_disk_is_told_as_that(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting needs root")
+        mounted = self.path("disk")
+        os.mkdir(mounted)
+        mount = ["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", mounted]
+        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no mount here")
+        try:
+            self.dest = os.path.join(mounted, "dest")
+            for kind in ("lmdb", "hdf5", "mds"):
+                with self.subTest(kind=kind):
+                    subprocess.run(["mount", "-o", "remount,size=200k", mounted], check=True)
+                    self.export(kind, code=FAILED, words=["No space left on device"])
+                    self.assertFalse(os.path.exists(self.dest))
+                    subprocess.run(["mount", "-o", "remount,size=40m", mounted], check=True)
+                    self.export(kind)
+                    shutil.rmtree(self.dest)
+        finally:
+            subprocess.run(["umount", mounted], check=True)
 
     def test_lmdb_of_many_grows_its_map(self):
         try:
