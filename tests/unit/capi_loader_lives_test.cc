@@ -67,7 +67,7 @@ TEST_F(CApiLoader, WrongOptionsAreNamed) {
   EXPECT_EQ(refusal([](auto& o) { o.tail = 3; }), "there is no tail rule 3");
   EXPECT_EQ(refusal([](auto& o) { o.engine = 5; }), "there is no engine 5");
   EXPECT_EQ(refusal([](auto& o) { o.direct = 3; }), "there is no choice of direct reads 3");
-  EXPECT_EQ(refusal([](auto& o) { o.rank = 1; }), "there is no rank 1 in a world of 1 ranks");
+  EXPECT_EQ(refusal([](auto& o) { o.rank = 1; }), "there is no rank 1 in a world of 1 rank");
   EXPECT_EQ(refusal([](auto& o) { o.worker = 2, o.workers = 2; }), "there is no worker 2 of 2");
   EXPECT_THAT(refusal([](auto& o) { o.memory_bytes = 1; }), HasSubstr("is too small: 4 lanes"));
 }

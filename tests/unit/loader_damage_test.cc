@@ -97,8 +97,17 @@ TEST_F(LoaderTest, RefusesTooLittleMemoryAndSaysHowMuchIsNeeded) {
   EXPECT_EQ(loader.status().code(), Code::kInvalidArgument);
   EXPECT_EQ(
       loader.status().message(),
-      "a memory limit of 448 KiB is too small: 4 lanes with windows of 1 chunks and batches of 8 "
-      "on 1 ranks need 512 KiB");
+      "a memory limit of 448 KiB is too small: 4 lanes with windows of 1 chunk and batches of 8 "
+      "on 1 rank need 512 KiB");
+  wanted.order = OrderKind::kSequential;
+  wanted.lanes = 0;
+  wanted.memory_bytes = 65536;
+  loader = Loader::open(pack_, wanted);
+  ASSERT_FALSE(loader.ok());
+  EXPECT_EQ(loader.status().message(),
+            "a memory limit of 64 KiB is too small: two reads of up to 64 KiB need 128 KiB");
+  EXPECT_EQ(loader.status().hint(), "allow more memory");
+  wanted = options();
   wanted.memory_bytes = 8 * 65536;
   EXPECT_EQ(sorted(flat(rest(*open(wanted)))), numbers_up_to(kLoaderSamples));
 }

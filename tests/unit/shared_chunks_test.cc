@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/buffer.h"
+#include "base/checked.h"
 #include "io/process_identity.h"
 #include "support/test_pack.h"
 
@@ -187,7 +188,9 @@ TEST_F(SharedChunksTest, RefusesWhatIsAnothers) {
   auto small = options();
   small.segment.name = "other";
   small.segment.limit_bytes = page_bytes() - 1;
-  EXPECT_EQ(SharedChunks::join(small).status().code(), Code::kInvalidArgument);
+  refused = SharedChunks::join(small);
+  EXPECT_EQ(refused.status().code(), Code::kInvalidArgument);
+  EXPECT_THAT(refused.status().message(), HasSubstr("there is no room for a chunk of "));
   EXPECT_FALSE(std::filesystem::exists(dir_ / "other"));
   small.segment.directory = dir_ / "nowhere";
   EXPECT_EQ(SharedChunks::join(small).status().code(), Code::kNotFound);
@@ -197,6 +200,17 @@ TEST_F(SharedChunksTest, RefusesWhatIsAnothers) {
   refused = SharedChunks::join(options());
   EXPECT_EQ(refused.status().code(), Code::kBusy);
   EXPECT_EQ(refused.status().message(), "all 22 places are taken");
+}
+
+// Others put things into /dev/shm as well, such as PyTorch's workers, and die where it is full.
+TEST_F(SharedChunksTest, LeavesHalfOfWhatIsFree) {
+  const uint64_t free_bytes = std::filesystem::space(dir_.path()).available;
+  auto wanted = options();
+  wanted.segment.leaves_half = true;
+  wanted.segment.limit_bytes = uint64_t{1} << 50;
+  wanted.segment.slot_bytes = round_up(free_bytes / 5, page_bytes());
+  if (wanted.segment.slot_bytes > uint64_t{1} << 40) GTEST_SKIP() << "too much is free";
+  EXPECT_EQ(join(wanted)->slot_count(), 2u);  // of the 100 that there are chunks
 }
 
 TEST_F(SharedChunksTest, NamesTellUsersPacksAndGroupsApart) {

@@ -28,7 +28,7 @@ spk::Result<spk::PositionRange> part_of(const spk_pack* pack, uint64_t rank, uin
   SPK_TRY(need(pack, "pack"));
   if (world == 0 || world > UINT32_MAX || rank >= world) {
     return invalid_argument(
-        spk::str_cat("there is no rank ", rank, " in a world of ", world, " ranks"));
+        spk::str_cat("there is no rank ", rank, " in a world of ", spk::count_of(world, "rank")));
   }
   return pack->pack->part(static_cast<uint32_t>(rank), static_cast<uint32_t>(world));
 }
@@ -123,8 +123,8 @@ int32_t spk_verify(const char* path, uint32_t level, uint32_t threads, spk_damag
     SPK_ASSIGN(const spk::VerifyReport report, spk::verify_pack(path, options, tell));
     if (damages != nullptr) *damages = report.damages;
     if (report.ok()) return {};
-    return spk::damaged(spk::str_cat("found ", report.damages, " damages, which cost ",
-                                     report.samples_lost, " samples"))
+    return spk::damaged(spk::str_cat("found ", spk::count_of(report.damages, "damage"),
+                                     ", which cost ", spk::count_of(report.samples_lost, "sample")))
         .at_path(path);
   });
 }

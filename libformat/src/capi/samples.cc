@@ -143,8 +143,8 @@ int32_t spk_chunk_samples(const spk_pack* pack, uint64_t begin, uint64_t count,
     SPK_TRY(need(pack, "pack"));
     const uint64_t chunks = pack->pack->chunk_count();
     if (begin > chunks || count > chunks - begin) {
-      return invalid_argument(
-          spk::str_cat(count, " chunks from chunk ", begin, " on, but the pack has ", chunks));
+      return invalid_argument(spk::str_cat(spk::count_of(count, "chunk"), " from chunk ", begin,
+                                           " on, but the pack has ", chunks));
     }
     if (count > 0) SPK_TRY(need(first_samples, "first_samples"));
     for (uint64_t i = 0; i < count; ++i) {

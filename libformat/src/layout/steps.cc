@@ -36,7 +36,8 @@ Result<TailRule> parse_tail_rule(std::string_view text) {
 
 Status StepRules::check() const {
   if (world == 0 || world > UINT32_MAX || rank >= world) {
-    return invalid_argument(str_cat("there is no rank ", rank, " in a world of ", world, " ranks"));
+    return invalid_argument(
+        str_cat("there is no rank ", rank, " in a world of ", count_of(world, "rank")));
   }
   if (batch == 0 || batch > UINT32_MAX) {
     return invalid_argument(str_cat("a batch of ", batch, " samples"));

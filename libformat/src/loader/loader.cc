@@ -210,12 +210,17 @@ Status Loader::size_ring() {
     held = std::min(open, rules_.batch) * context_->slot_bytes;
   }
   if (options_.memory_bytes != 0 && options_.memory_bytes < need) {
+    const bool windows = order.kind == OrderKind::kShuffled;
+    const std::string what =
+        windows ? str_cat(count_of(order.lanes, "lane"), " with windows of ",
+                          count_of(order.window, "chunk"), " and batches of ", rules_.batch, " on ",
+                          count_of(rules_.world, "rank"), " need ")
+                : str_cat("two reads of up to ", format_size(unit), " need ");
     return invalid_argument(str_cat("a memory limit of ", format_size(options_.memory_bytes),
-                                    " is too small: ", order.lanes, " lanes with windows of ",
-                                    order.window, " chunks and batches of ", rules_.batch, " on ",
-                                    rules_.world, " ranks need ", format_size(need)))
+                                    " is too small: ", what, format_size(need)))
         .at_path(pack().path())
-        .with_hint("allow more memory, or use fewer lanes or a smaller window");
+        .with_hint(windows ? "allow more memory, or use fewer lanes or a smaller window"
+                           : "allow more memory");
   }
   const uint64_t limit = options_.memory_bytes != 0
                              ? options_.memory_bytes
@@ -271,6 +276,7 @@ void Loader::join_node() {
       options_.node_memory_bytes != 0
           ? options_.node_memory_bytes
           : std::min(segment.members * context_->ring->limit_bytes(), cache_memory_bytes() / 2);
+  segment.leaves_half = options_.node_memory_bytes == 0;
   auto joined = SharedChunks::join(options);
   if (joined.ok()) {
     context_->shared = std::move(*joined);
@@ -306,7 +312,8 @@ Status Loader::explain_no_room() const {
   const uint64_t batches = context_->live_batches;
   if (batches != 0) {
     return Status(Code::kBusy,
-                  str_cat(batches, " batches that were given out hold what is missing of the ",
+                  str_cat(count_of(batches, "batch that was", "batches that were"), " given out ",
+                          batches == 1 ? "holds" : "hold", " what is missing of the ",
                           format_size(ring.limit_bytes()), " for buffers"))
         .with_hint(
             "release batches before asking for the next, copy what must live longer, or "

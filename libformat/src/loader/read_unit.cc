@@ -192,7 +192,9 @@ Status ReadUnit::place_and_check(Status read) {
     Status checked = check_sample(row);
     if (!checked.ok()) fail_sample(row, std::move(checked));
   }
-  return {};
+  // What another loader has read may be of a copy of the pack, which this one need not suffer for.
+  const bool is_of_another = shared_.state() == SharedChunk::State::kReady && memory_.empty();
+  return failed_.empty() || !is_of_another ? Status() : read_one_by_one();
 }
 
 // Everything about the samples is in the chunk itself: the index need not be loaded for them.

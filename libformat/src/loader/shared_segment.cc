@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,6 +67,13 @@ bool lock_file(int fd) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+// Where it has no limit, there is none.
+uint64_t half_of_free(int fd) {
+  struct statvfs facts = {};
+  if (::fstatvfs(fd, &facts) != 0 || facts.f_blocks == 0) return UINT64_MAX;
+  return uint64_t{facts.f_bavail} * facts.f_frsize / 2;
 }
 
 }  // namespace
@@ -150,15 +158,21 @@ Status SharedSegment::open(const SegmentOptions& options) {
 
 // A file that is new: nobody else looks at it before the lock is let go of.
 Status SharedSegment::make(const SegmentOptions& options) {
+  uint64_t limit = options.limit_bytes;
+  if (options.leaves_half) limit = std::min(limit, half_of_free(fd_));
   SegmentHead head = {};
   head.chunk_count = options.chunk_count;
   head.slot_bytes = options.slot_bytes;
-  head.slot_count = static_cast<uint32_t>(
-      std::min({options.limit_bytes / std::max<uint64_t>(options.slot_bytes, 1),
-                options.chunk_count, uint64_t{kMostSlots}}));
+  head.slot_count =
+      static_cast<uint32_t>(std::min({limit / std::max<uint64_t>(options.slot_bytes, 1),
+                                      options.chunk_count, uint64_t{kMostSlots}}));
   head.member_count = std::min(2 * options.members + 16, kMostMembers);
   auto laid_out = lay_out(head);
-  Status status = laid_out.ok() ? Status() : invalid_argument("there is no room for a chunk");
+  Status status = laid_out.ok()
+                      ? Status()
+                      : invalid_argument(str_cat("there is no room for a chunk of ",
+                                                 format_size(options.slot_bytes), ", for ",
+                                                 format_size(limit), " may be used"));
   if (status.ok() && ::ftruncate(fd_, static_cast<off_t>(laid_out->end)) != 0) {
     status = io_error(errno, "cannot make shared memory", path_);
   }

@@ -26,7 +26,10 @@ struct SegmentOptions {
   uint64_t chunk_count = 0;
   uint64_t slot_bytes = 0;   // the largest chunk; a multiple of the page
   uint64_t limit_bytes = 0;  // of all slots. Who comes first decides.
-  uint32_t members = 0;      // that are expected; some more can join. Likewise.
+  // At most half of what the file system has left: others put things there as well, and what they
+  // map ends them where there is no memory behind it.
+  bool leaves_half = false;
+  uint32_t members = 0;  // that are expected; some more can join. Likewise.
 };
 
 // "stripepack-1-1000-0123456789abcdef": of the user, the pack, and GROUP, which is any text. The 1
