@@ -173,11 +173,12 @@ class Loader:
         if self._decode is None:
             batch = self._next_raw()
         else:
-            if self._ahead is None or self._process != os.getpid():
+            ahead = self._ahead
+            if ahead is None or self._process != os.getpid():
                 self._process = os.getpid()
                 self._state = self.state()  # which the loader's own is soon ahead of
-                self._ahead = Ahead(_Decoding(self))
-            batch = self._ahead.take()
+                ahead = self._ahead = Ahead(_Decoding(self))
+            batch = ahead.take()
         if batch is None:
             self._ended = True
             return None
@@ -217,18 +218,18 @@ class Loader:
                 "direct": info["direct"] != 0}
 
     def _stop_ahead(self):
-        if self._ahead is not None:
-            self._ahead.stop()
-            self._ahead = None
+        ahead, self._ahead = self._ahead, None
+        if ahead is not None:
+            ahead.stop()
 
     def close(self):
         """Ends the threads and lets go of the memory; done as well when the loader is collected.
         Batches stay good, and state() and .stats tell how it ended."""
         if self._closed:
             return
+        self._closed = self._ended = True
         self._stop_ahead()
         self._state, self._last_info = self.state(), self._raw.info()
-        self._closed = self._ended = True
         self._raw.close()
 
     def __enter__(self):

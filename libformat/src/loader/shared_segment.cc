@@ -171,7 +171,7 @@ Status SharedSegment::make(const SegmentOptions& options) {
   Status status = laid_out.ok()
                       ? Status()
                       : invalid_argument(str_cat("there is no room for a chunk of ",
-                                                 format_size(options.slot_bytes), ", for ",
+                                                 format_size(options.slot_bytes), "; at most ",
                                                  format_size(limit), " may be used"));
   if (status.ok() && ::ftruncate(fd_, static_cast<off_t>(laid_out->end)) != 0) {
     status = io_error(errno, "cannot make shared memory", path_);
