@@ -152,6 +152,19 @@ TEST_F(LoaderShared, WhereThereIsNothingToShareNothingIs) {
               HasSubstr("; not shared: "));
 }
 
+TEST_F(LoaderShared, HugeNumbersAreNotTooLittle) {
+  LoaderOptions asked = shared();
+  asked.memory_bytes = uint64_t{1} << 63;
+  asked.node_ranks = 1 << 31;
+  asked.world = 1;
+  asked.worker = 1;
+  asked.workers = uint64_t{1} << 33;  // so many loaders that no number holds them
+  const auto loader = open(asked);
+  EXPECT_EQ(rest(*loader).size(), 1u);
+  EXPECT_GT(loader->stats().shared_reads, 0u);
+  EXPECT_THAT(loader->reading().why, HasSubstr("; chunks are shared on the node"));
+}
+
 TEST_F(LoaderShared, TooLittleSharedMemoryMeansMoreReads) {
   LoaderOptions asked = shared();
   asked.node_memory_bytes = 3 * pack_->identity().chunk_bytes();

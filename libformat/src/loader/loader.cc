@@ -255,7 +255,7 @@ Status Loader::check_process() {
 // Empty where several loaders of the node want the same chunks.
 std::string Loader::why_not_shared() const {
   if (options_.node_ranks == 0) return "as asked";
-  if (options_.node_ranks * options_.workers == 1) return "there is one loader";
+  if (options_.node_ranks == 1 && options_.workers == 1) return "there is one loader";
   if (state_.order.kind != OrderKind::kShuffled) return "each sample is read by who is given it";
   if (rules_.own_lanes() && options_.workers == 1) return "each rank has lanes of its own";
   return {};
@@ -270,12 +270,13 @@ void Loader::join_node() {
   segment.chunk_count = pack().chunk_count();
   segment.slot_bytes = round_up(
       std::min<uint64_t>(largest_unit_bytes_, pack().identity().chunk_bytes()), page_bytes());
-  segment.members = static_cast<uint32_t>(
-      std::min<uint64_t>(options_.node_ranks * options_.workers, kMostNodeLoaders));
+  segment.members = static_cast<uint32_t>(std::min(
+      options_.node_ranks * std::min(options_.workers, kMostNodeLoaders), kMostNodeLoaders));
   segment.limit_bytes =
       options_.node_memory_bytes != 0
           ? options_.node_memory_bytes
-          : std::min(segment.members * context_->ring->limit_bytes(), cache_memory_bytes() / 2);
+          : segment.members *
+                std::min(context_->ring->limit_bytes(), cache_memory_bytes() / 2 / segment.members);
   segment.leaves_half = options_.node_memory_bytes == 0;
   auto joined = SharedChunks::join(options);
   if (joined.ok()) {
