@@ -109,7 +109,7 @@ class LargeSamplesTest(PackTest):
         os.utime(os.path.join(src, "p.jpg"), (1700000000, 1700000000))
         done = self.pack(self.path("list.txt"), self.out, "--root", src, "--check", "none",
                          "--labels", "none", "--join", self.path("table.csv"), "--memory", "128MiB",
-                         "--shards", "8", "--progress", "never", timeout=1500)
+                         "--shards", str(max(8, ROWS // 125000)), "--progress", "never", timeout=1500)
         print("%d rows: %.1f s, %d MiB" % (ROWS, done.seconds, done.max_rss_bytes // MIB))
         self.assertLessEqual(done.max_rss_bytes, 128 * MIB)
         key = "/".join("d" + digit for digit in str(ROWS // 3).zfill(7)) + "/p.jpg"
