@@ -28,6 +28,7 @@ TEST(EntryCodec, EntriesComeBackWhole) {
   fields.size_bytes = 12;
   fields.blob_bytes = {12, kAbsentBlob, 0};
   fields.pixels = {3, 4, 1};
+  fields.told = {0, 5, UINT32_MAX};
   fields.numbers = {std::nullopt, NumericValues{}, NumericValues{1, UINT64_MAX}};
   for (const SampleEntry& entry : {full, bare, other, fields}) {
     std::string bytes;
@@ -45,6 +46,7 @@ TEST(EntryCodec, EntriesComeBackWhole) {
     EXPECT_EQ(back.reject, entry.reject);
     EXPECT_EQ(back.blob_bytes, entry.blob_bytes);
     EXPECT_EQ(back.pixels, entry.pixels);
+    EXPECT_EQ(back.told, entry.told);
     EXPECT_EQ(back.numbers, entry.numbers);
     for (size_t cut = 0; cut < bytes.size(); ++cut) {
       rest = as_bytes(bytes).first(cut);
