@@ -15,6 +15,8 @@ foreach(library IN ITEMS XXHASH URING JPEG PNG WEBP TIFF GIF LCMS HDF5 LMDB OPEN
   option(SPK_WITH_${library} "Use ${library} where it is found" ON)
 endforeach()
 
+option(SPK_WITH_MPI "Build a plugin for each MPI that is found" ON)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

@@ -7,13 +7,16 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
+#include <memory>
 #include <string_view>
 #include <system_error>
 
 #include "base/text.h"
 #include "commands/command.h"
 #include "commands/options.h"
+#include "team/launch.h"
 #include "ui/signals.h"
 #include "ui/ui.h"
 #include "ui/version.h"
@@ -60,10 +63,13 @@ uint32_t typed_jobs(const CLI::App& sub) {
   return option != nullptr && option->count() > 0 ? option->as<uint32_t>() : 0;
 }
 
+const char* environment(const char* name) { return std::getenv(name); }
+
 int usage_error(const CLI::ParseError& error, const CLI::App& app, int argc, char** argv, Ui& ui) {
   std::string name;
   for (const CLI::App* sub : app.get_subcommands()) name = sub->get_name();
   ui.set_command(name);
+  if (detect_launch(environment).rank != 0) ui.mute();
   std::string message = error.what();
   // The parser would only say that a subcommand is missing.
   if (name.empty() && argc > 1 && argv[1][0] != '-') {
@@ -72,6 +78,27 @@ int usage_error(const CLI::ParseError& error, const CLI::App& app, int argc, cha
   return ui.fail(invalid_argument(message).with_hint("see `stripepack " +
                                                      (name.empty() ? "" : name + " ") + "--help`"),
                  kExitUsage);
+}
+
+int run_in_team(Command& command, Ui& ui) {
+  SoloTeam solo;
+  std::unique_ptr<Team> ranks;
+  command.set_team(&solo);
+  if (command.deals_to_ranks()) {
+    const Launch launch = detect_launch(environment);
+    if (launch.rank != 0) ui.mute();  // one message, not one of each
+    auto made = make_team(launch);
+    if (!made.ok()) return ui.fail(made.status(), kExitUsage);
+    ranks = std::move(made).value();
+    command.set_team(ranks.get());
+  }
+  int code = command.run(ui);
+  const Status written = ui.finish();
+  if (code == kExitDone && !written.ok()) code = ui.fail(written);
+  if (!ranks) return code;
+  // What a rank could not write is no other one's trouble; it is told, and its code is the run's.
+  const Status left = leave_team(*ranks);
+  return code == kExitDone && !left.ok() ? ui.fail(left) : code;
 }
 
 int run_chosen(std::vector<std::unique_ptr<Command>>& commands, const CLI::App& app, Ui& ui) {
@@ -84,9 +111,7 @@ int run_chosen(std::vector<std::unique_ptr<Command>>& commands, const CLI::App& 
     set_heap_rules(jobs);
     const oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism,
                                             jobs);
-    const int code = command->run(ui);
-    const Status written = ui.finish();
-    return code == kExitDone && !written.ok() ? ui.fail(written) : code;
+    return run_in_team(*command, ui);
   }
   return ui.fail(internal_error("no subcommand was chosen"));
 }

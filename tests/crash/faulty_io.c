@@ -13,7 +13,9 @@
  *     nth     which matching call, from 1; 0 or left out: every one.
  *     errno   a name below or a number; left out: EIO.
  *     action  "fail" (default); "kill": SIGKILL instead of the call; "kill-after": SIGKILL after
- * the call was done; "short": writes do half of what was asked (at least a byte, if possible).
+ * the call was done; "short": writes do half of what was asked (at least a byte, if possible);
+ *             "stop": SIGSTOP before the call, which is done once the program is continued;
+ * "stop-after": the same after the call.
  *   FAULTY_IO_COUNT=FILE
  *       At exit the number of matching calls is written to FILE, so that a test can go through all
  *       of them. Without nth nothing fails then.
@@ -37,7 +39,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum action { NOTHING, FAIL, KILL, KILL_AFTER, SHORT };
+enum action { NOTHING, FAIL, KILL, KILL_AFTER, SHORT, STOP, STOP_AFTER };
 
 static struct {
   char calls[256]; /* ",fsync,pwrite," */
@@ -82,6 +84,10 @@ static void set_option(const char* key, const char* value) {
       plan.action = FAIL;
     else if (strcmp(value, "kill") == 0)
       plan.action = KILL;
+    else if (strcmp(value, "stop") == 0)
+      plan.action = STOP;
+    else if (strcmp(value, "stop-after") == 0)
+      plan.action = STOP_AFTER;
     else if (strcmp(value, "kill-after") == 0)
       plan.action = KILL_AFTER;
     else if (strcmp(value, "short") == 0)
@@ -163,12 +169,14 @@ static enum action next_action(void) {
   const long number = atomic_fetch_add(&seen, 1) + 1;
   if (plan.action == NOTHING || (plan.nth != 0 && number != plan.nth)) return NOTHING;
   if (plan.action == KILL) syscall(SYS_kill, (pid_t)syscall(SYS_getpid), SIGKILL);
+  if (plan.action == STOP) syscall(SYS_kill, (pid_t)syscall(SYS_getpid), SIGSTOP);
   if (plan.action == FAIL) errno = plan.error;
   return plan.action;
 }
 
 static void kill_if(enum action action) {
   if (action == KILL_AFTER) syscall(SYS_kill, (pid_t)syscall(SYS_getpid), SIGKILL);
+  if (action == STOP_AFTER) syscall(SYS_kill, (pid_t)syscall(SYS_getpid), SIGSTOP);
 }
 
 /* errno must survive looking for the path. */

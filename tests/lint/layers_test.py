@@ -14,7 +14,7 @@ import unittest
 
 SOURCE = pathlib.Path(os.environ.get("STRIPEPACK_SOURCE", pathlib.Path(__file__).parents[2]))
 LAYERS = ["base", "format", "layout", "io", "container", "loader", "capi"]
-TOOL_FOLDERS = ["commands", "sources", "sinks", "image", "pipeline", "ui"]
+TOOL_FOLDERS = ["commands", "sources", "sinks", "image", "pipeline", "team", "ui"]
 # What libimage takes from libformat, besides base/.
 FOR_PICTURES = {"capi/report.h", "io/per_process.h", "layout/permutation.h", "stripepack/image.h"}
 MAX_LINES = 500

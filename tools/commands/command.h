@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "team/team.h"
 #include "ui/ui.h"
 
 namespace spk {
@@ -17,8 +18,18 @@ class Command {
   virtual void add_to(CLI::App& app) = 0;
   // After parsing: this is the subcommand that was typed.
   virtual bool chosen() const = 0;
+  // True where the ranks of an MPI program share the command's work: each runs it, with team(), and
+  // all end with the same exit code; the first alone prints. Otherwise each process is by itself.
+  virtual bool deals_to_ranks() const { return false; }
+  void set_team(Team* team) { team_ = team; }  // before run()
   // The exit code (ui/exit_codes.h). Errors are reported by `return ui.fail(status)`.
   virtual int run(Ui& ui) = 0;
+
+ protected:
+  Team& team() { return *team_; }
+
+ private:
+  Team* team_ = nullptr;
 };
 
 // In the order in which --help lists them.

@@ -2,15 +2,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <optional>
 
 #include "base/text.h"
+#include "commands/job_options.h"
 #include "commands/named_file.h"
 #include "commands/options.h"
 #include "commands/pack_report.h"
 #include "commands/source_options.h"
+#include "commands/stripe_options.h"
 #include "commands/transform_options.h"
 #include "format/constants.h"
 #include "pipeline/dry_run.h"
@@ -21,22 +21,6 @@
 namespace spk {
 
 namespace {
-
-// The command line as typed, for run.json. Words with blanks are quoted for people.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  const std::string raw((std::istreambuf_iterator<char>(file)), {});
-  std::string text;
-  for (size_t begin = 0; begin < raw.size();) {
-    const size_t end = std::min(raw.find('\0', begin), raw.size());
-    const std::string word = raw.substr(begin, end - begin);
-    if (!text.empty()) text += ' ';
-    const bool plain = !word.empty() && word.find_first_of(" \t\n'\"\\$&;|<>()*?") == word.npos;
-    text += plain ? word : "'" + word + "'";
-    begin = end + 1;
-  }
-  return text;
-}
 
 // The library tells of limits, but not of options.
 Status with_own_hint(Status status) {
@@ -52,6 +36,8 @@ class PackCommand : public Command {
   explicit PackCommand(bool repacks) : repacks_(repacks) {}
   void add_to(CLI::App& app) override;
   bool chosen() const override { return sub_->parsed(); }
+  // Parts do not talk to each other, whoever started them.
+  bool deals_to_ranks() const override { return job_.part.empty() && !job_.print_sbatch; }
   int run(Ui& ui) override;
 
  private:
@@ -67,6 +53,7 @@ class PackCommand : public Command {
   CLI::App* sub_ = nullptr;
   std::vector<std::string> places_;  // repack: packs, then OUT
   PackOptions options_;
+  JobOptions job_;
   ProgressMode progress_ = ProgressMode::kAuto;
   bool no_shuffle_ = false;
   uint64_t expect_ = 0;
@@ -101,6 +88,7 @@ void PackCommand::add_to(CLI::App& app) {
   add_places(app);
   add_listing_options();
   add_geometry_options();
+  add_stripe_options(*sub_, &options_.stripes);
   add_transform_options(*sub_, &options_.transform);
   add_jobs_option(*sub_, &options_.jobs);
   sub_->add_option("--io-threads", options_.io_threads,
@@ -120,6 +108,7 @@ void PackCommand::add_to(CLI::App& app) {
       ->excludes(dry_run);
   add_json_option(*sub_);
   add_progress_option(*sub_, &progress_);
+  add_job_options(*sub_, &job_);
   sub_->footer(
       "Memory: --memory bounds read-ahead, samples that wait for their chunk, and the "
       "index of the shards in work.\nThe same command line again continues a run that was "
@@ -152,9 +141,18 @@ void PackCommand::add_geometry_options() {
                   "Chunk size, a power of two from 64KiB to 64MiB; chosen from the data");
   CLI::Option* shard_size =
       add_size_option(*sub_, "--shard-size", &options_.shard_bytes, "Shard size; default 1GiB");
-  add_count_option(*sub_, "--shards", &options_.shard_count,
-                   "Number of shards instead of their size", 1, kMaxShards)
-      ->excludes(shard_size);
+  CLI::Option* shards = add_count_option(*sub_, "--shards", &options_.shard_count,
+                                         "Number of shards instead of their size", 1, kMaxShards);
+  shards->excludes(shard_size);
+  CLI::Option* targets = add_count_option(
+      *sub_, "--targets", &options_.target_count,
+      "Storage targets that shall all work: two shards each, where that leaves them 256MiB", 1,
+      kMaxShards);
+  CLI::Option* ranks = add_count_option(
+      *sub_, "--ranks", &options_.rank_count,
+      "Ranks that will read: a multiple of them, where that leaves shards of 256MiB", 1,
+      kMaxShards);
+  for (CLI::Option* option : {targets, ranks}) option->excludes(shard_size)->excludes(shards);
   add_count_option(*sub_, "--seed", &options_.seed, "Seed of the shuffle; default 0");
   CLI::Option* shuffle = add_choice_option<ShuffleMode>(
       *sub_, "--shuffle", &options_.shuffle,
@@ -173,6 +171,7 @@ int PackCommand::exit_code(const Status& status) const {
 }
 
 int PackCommand::run_dry(Ui& ui) {
+  if (!team().first()) return kExitDone;
   const auto spool = Spool::make_measuring();
   auto source = open_source(options_, spool);
   if (!source.ok()) return ui.fail(source.status(), exit_code(source.status()));
@@ -197,11 +196,17 @@ int PackCommand::run(Ui& ui) {
   }
   const Status sensible = check_transform_options(*sub_, options_);
   if (!sensible.ok()) return ui.fail(sensible, kExitUsage);
+  const Status job = take_job_options(*sub_, job_, &options_);
+  if (!job.ok()) return ui.fail(job, kExitUsage);
   const Status enough = check_least_memory(options_);
   if (!enough.ok()) return ui.fail(enough);
+  if (job_.print_sbatch) {
+    (void)ui.write(sbatch_script(job_, typed_words()));
+    return kExitDone;
+  }
   if (options_.dry_run) return run_dry(ui);
   std::optional<NamedFile> report;
-  if (!options_.report.empty()) {
+  if (!options_.report.empty() && team().first()) {
     auto found = NamedFile::find(options_.report, "--report");
     if (!found.ok()) return ui.fail(found.status(), exit_code(found.status()));
     report = std::move(found).value();
@@ -219,7 +224,8 @@ int PackCommand::run(Ui& ui) {
     progress.add(samples, bytes);
     if (rejects != 0) progress.add_rejects(rejects);
   };
-  auto outcome = run_pack(options_, command_line(), cancel_flag(), observer);
+  observer.note = [&](const std::string& line) { ui.note(line); };
+  auto outcome = run_pack(options_, command_line(), team(), cancel_flag(), observer);
   progress.finish();
   if (!outcome.ok()) {
     if (outcome.status().code() == Code::kCancelled) {

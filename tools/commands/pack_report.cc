@@ -12,6 +12,8 @@ const char* end_name(PackEnd end) {
     case PackEnd::kPublished: return "published";
     case PackEnd::kComplete: return "complete";
     case PackEnd::kNotPublished: return "not_published";
+    case PackEnd::kPartBuilt: return "part_built";
+    case PackEnd::kPartPublished: return "part_published";
   }
   return "unknown";
 }
@@ -23,6 +25,8 @@ void write_outcome(JsonWriter& json, const PackOptions& options, const PackOutco
   json.member("rejects", outcome.rejects);
   if (outcome.wrote_sha256) json.member("wrote_sha256", true);
   json.member("max_rejects", options.max_rejects);
+  if (options.part) json.member("part", to_text(*options.part));
+  if (outcome.end == PackEnd::kPartBuilt) json.member("shards_missing", outcome.shards_missing);
   json.key("packs").begin_array();
   for (const SplitOutcome& split : outcome.splits) {
     json.begin_object();
@@ -103,6 +107,28 @@ void show_counts(Ui& ui, const PackOutcome& outcome) {
   }
 }
 
+// What one of the parts of a job built, where another one publishes or has published.
+void show_part(Ui& ui, const PackOptions& options, const PackOutcome& outcome) {
+  uint64_t shards = 0, samples = 0, bytes = 0;
+  for (const SplitOutcome& split : outcome.splits) {
+    shards += split.build.shards_built;
+    samples += split.build.samples;
+    bytes += split.build.payload_bytes;
+  }
+  show_counts(ui, outcome);
+  (void)ui.out(str_cat("part ", options.part ? to_text(*options.part) : "", ": ",
+                       count_of(shards, "shard"), " with ", count_of(samples, "sample"), ", ",
+                       format_size(bytes), ", in ", format_fixed(outcome.seconds, 1), " s"));
+  if (outcome.end == PackEnd::kPartPublished) {
+    (void)ui.out(str_cat("  another part has published ", escape_bytes(options.output)));
+    return;
+  }
+  (void)ui.out(str_cat("  ", count_of(outcome.shards_missing, "shard"), " of other parts ",
+                       outcome.shards_missing == 1 ? "is" : "are",
+                       " not finished yet; the last part to end publishes ",
+                       escape_bytes(options.output)));
+}
+
 }  // namespace
 
 void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome) {
@@ -126,6 +152,10 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
     }
     return;
   }
+  if (outcome.end == PackEnd::kPartBuilt || outcome.end == PackEnd::kPartPublished) {
+    show_part(ui, options, outcome);
+    return;
+  }
   uint64_t bytes = 0;
   for (const SplitOutcome& split : outcome.splits) {
     show_split(ui, outcome, split);
@@ -142,8 +172,11 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
       (void)ui.out(
           str_cat("  each by name and reason: ", escape_bytes(rejects_path(options, split))));
     }
-    (void)ui.out(str_cat("  to publish without them, repeat the command with --max-rejects ",
-                         outcome.rejects));
+    (void)ui.out(str_cat("  to publish without them, ",
+                         options.part
+                             ? str_cat("`stripepack seal ", escape_bytes(options.output),
+                                       " --max-rejects ", outcome.rejects, "`")
+                             : str_cat("repeat the command with --max-rejects ", outcome.rejects)));
     return;
   }
   if (!outcome.old_pack.empty()) {

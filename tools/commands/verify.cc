@@ -117,8 +117,8 @@ Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pac
   options.reads_chunks = [this](uint32_t shard) { return shard % team().size() == team().rank(); };
   std::vector<Damage> found;
   const auto show = [&](const Damage& damage) {
-    const bool trouble = damage.code == Code::kIo || damage.code == Code::kDenied ||
-                         damage.code == Code::kNoMemory;
+    const bool trouble =
+        damage.code == Code::kIo || damage.code == Code::kDenied || damage.code == Code::kNoMemory;
     unreadable_ += trouble ? 1 : 0;
     show_damage(ui, pack.split, damage);
   };

@@ -76,7 +76,7 @@ Status check_memory(const PlanInfo& info, const PackOptions& options) {
 
 Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt, const Plan& plan,
                                const Source& source, const PackOptions& options,
-                               BuildShared& shared) {
+                               const ShardDeal& deal, ShardFileMaker& files, BuildShared& shared) {
   const PlanInfo& info = plan.info();
   BuildResult result;
   result.jobs = std::max<uint32_t>(options.jobs, 1);
@@ -101,17 +101,19 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
   job.plan = &plan;
   job.preparer = &preparer;
   job.io = &io;
+  job.files = &files;
   job.shared = &shared;
 
   const uint32_t shard_count = info.geometry.shard_count;
-  std::atomic<uint32_t> next_shard{0};
+  std::atomic<uint64_t> next_shard{deal.first};
   std::mutex mutex;
   Status first_error;
   uint32_t first_error_shard = UINT32_MAX;
   const auto work = [&] {
     for (;;) {
-      const uint32_t shard = next_shard.fetch_add(1);
-      if (shard >= shard_count || shared.stopping()) return;
+      const uint64_t next = next_shard.fetch_add(deal.step);
+      if (next >= shard_count || shared.stopping()) return;
+      const auto shard = static_cast<uint32_t>(next);
       Result<ShardResult> built = build_shard(job, shard);
       give_back_heap();
       const std::lock_guard lock(mutex);
@@ -125,6 +127,8 @@ Result<BuildResult> build_pack(const Directory& dir, const std::string& attempt,
         }
         return;
       }
+      result.shards_taken_over += built->taken_over ? 1 : 0;
+      result.shards_built += built->taken_over ? 0 : 1;
       result.samples += built->samples;
       result.rejects += built->rejects;
       result.payload_bytes += built->payload_bytes;

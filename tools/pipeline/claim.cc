@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "container/pack.h"
 #include "io/atomic_file.h"
+#include "pipeline/plans_file.h"
 
 namespace spk {
 
@@ -45,9 +46,9 @@ bool is_temporary_name(std::string_view name) {
 
 // ".nfs": what NFS makes of a file that is removed while somebody has it open.
 bool is_own_file_name(std::string_view name) {
-  constexpr std::array<std::string_view, 8> kNames = {kOwnerName, "plan.spkp",  kManifestName,
-                                                      kIndexName, kRejectsName, kLayoutName,
-                                                      kRunName,   "SHA256SUMS"};
+  constexpr std::array<std::string_view, 10> kNames = {
+      kOwnerName,  "plan.spkp", kManifestName, kIndexName, kRejectsName,
+      kLayoutName, kRunName,    "SHA256SUMS",  kPlansName, kPlanFailedName};
   if (std::find(kNames.begin(), kNames.end(), name) != kNames.end()) return true;
   return is_temporary_name(name) || name.starts_with(".nfs") ||
          (name.starts_with("shard-") && name.ends_with(".spks"));
@@ -62,7 +63,7 @@ Result<std::string> foreign_entry(const Directory& partial) {
       continue;
     }
     if (entry.type != EntryType::kDirectory) return entry.name;
-    if (entry.name == kReplanName || entry.name == kSpoolName) continue;
+    if (is_replan_name(entry.name) || entry.name == kSpoolName) continue;
     SPK_ASSIGN(const Directory split, Directory::open_at(partial, entry.name));
     SPK_ASSIGN(const std::vector<DirectoryEntry> inner, split.list());
     for (const DirectoryEntry& file : inner) {
@@ -74,6 +75,8 @@ Result<std::string> foreign_entry(const Directory& partial) {
   return std::string();
 }
 }  // namespace
+
+bool is_replan_name(std::string_view name) { return name.starts_with(kReplanName); }
 
 Result<OutputPlace> split_output(const std::string& output) {
   std::string path = output;
@@ -95,44 +98,82 @@ Result<OutputPlace> split_output(const std::string& output) {
   return place;
 }
 
+Status Claim::open(bool make) {
+  SPK_ASSIGN(parent_, Directory::open(place_.parent));
+  if (make) {
+    auto made = Directory::create_at(parent_, place_.partial_name());
+    if (made.ok()) {
+      partial_ = std::move(made).value();
+      made_ = true;
+      return {};
+    }
+    if (made.status().code() != Code::kExists) return std::move(made).status();
+  }
+  SPK_ASSIGN(partial_, Directory::open_at(parent_, place_.partial_name()));
+  return {};
+}
+
+Status Claim::lock(int kind) const {
+  if (flock(partial_.fd(), kind | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  auto owner = read_whole_file(partial_, kOwnerName, 4096);
+  const std::string who = owner.ok() ? std::string(as_text(*owner)) : "another process";
+  return Status(Code::kBusy, str_cat("another run is packing here: ", escape_bytes(who)))
+      .at_path(partial_.path())
+      .with_hint("wait for it, or stop it; then the same command line continues");
+}
+
+Status Claim::refuse_foreign() const {
+  if (made_) return {};
+  SPK_ASSIGN(const std::string foreign, foreign_entry(partial_));
+  if (foreign.empty()) return {};
+  return Status(Code::kExists, str_cat("holds '", escape_bytes(foreign),
+                                       "', which no unfinished run leaves; it is left alone"))
+      .at_path(partial_.path())
+      .with_hint("a pack is built in OUT.partial first: choose another OUT, or move that away");
+}
+
+void Claim::set_attempt() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+  attempt_ = str_cat(host_name(), "-", getpid(), "-", to_hex(static_cast<uint64_t>(now)));
+}
+
 Result<Claim> Claim::take(const OutputPlace& place) {
   Claim claim;
   claim.place_ = place;
-  SPK_ASSIGN(claim.parent_, Directory::open(place.parent));
-  auto made = Directory::create_at(claim.parent_, place.partial_name());
-  if (made.ok()) {
-    claim.partial_ = std::move(made).value();
-    claim.made_ = true;
-  } else if (made.status().code() == Code::kExists) {
-    SPK_ASSIGN(claim.partial_, Directory::open_at(claim.parent_, place.partial_name()));
-  } else {
-    return std::move(made).status();
-  }
-  if (flock(claim.partial_.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    auto owner = read_whole_file(claim.partial_, kOwnerName, 4096);
-    const std::string who = owner.ok() ? std::string(as_text(*owner)) : "another process";
-    return Status(Code::kBusy, str_cat("another run is packing here: ", escape_bytes(who)))
-        .at_path(claim.partial_.path())
-        .with_hint("wait for it, or stop it; then the same command line continues");
-  }
+  SPK_TRY(claim.open(true));
+  SPK_TRY(claim.lock(LOCK_EX));
   // Between opening and locking, whoever held it may have published it under its final name.
-  SPK_ASSIGN(const bool same,
-             is_same_directory(claim.parent_, place.partial_name(), claim.partial_));
+  SPK_ASSIGN(const bool same, claim.is_in_place());
   if (!same) return take(place);
-  if (!claim.made_) {
-    SPK_ASSIGN(const std::string foreign, foreign_entry(claim.partial_));
-    if (!foreign.empty()) {
-      return Status(Code::kExists, str_cat("holds '", escape_bytes(foreign),
-                                           "', which no unfinished run leaves; it is left alone"))
-          .at_path(claim.partial_.path())
-          .with_hint("a pack is built in OUT.partial first: choose another OUT, or move that away");
-    }
-  }
+  SPK_TRY(claim.refuse_foreign());
   claim.held_ = true;
-  const auto now = std::chrono::system_clock::now().time_since_epoch().count();
-  claim.attempt_ = str_cat(host_name(), "-", getpid(), "-", to_hex(static_cast<uint64_t>(now)));
+  claim.set_attempt();
   SPK_TRY(write_file_atomically(claim.partial_, kOwnerName, as_bytes(owner_text())));
   return claim;
+}
+
+Result<Claim> Claim::share(const OutputPlace& place, bool make) {
+  Claim claim;
+  claim.place_ = place;
+  SPK_TRY(claim.open(make));
+  SPK_TRY(claim.lock(LOCK_SH));
+  SPK_ASSIGN(const bool same, claim.is_in_place());
+  if (!same) return share(place, make);
+  if (make) SPK_TRY(claim.refuse_foreign());
+  claim.set_attempt();
+  return claim;
+}
+
+Result<Claim> Claim::attach(const OutputPlace& place) {
+  Claim claim;
+  claim.place_ = place;
+  SPK_TRY(claim.open(false));
+  claim.set_attempt();
+  return claim;
+}
+
+Result<bool> Claim::is_in_place() const {
+  return is_same_directory(parent_, place_.partial_name(), partial_);
 }
 
 Claim::Claim(Claim&& other) noexcept
@@ -166,10 +207,27 @@ Status Claim::remove_temporaries(const Directory& dir) {
   return {};
 }
 
+Status Claim::remove_replans() const {
+  SPK_ASSIGN(const std::vector<DirectoryEntry> entries, partial_.list());
+  for (const DirectoryEntry& entry : entries) {
+    if (is_replan_name(entry.name)) SPK_TRY(partial_.remove_tree(entry.name));
+  }
+  return {};
+}
+
 Status Claim::publish() {
   SPK_TRY(remove_temporaries(partial_));
-  SPK_TRY(partial_.remove_tree(kOwnerName));
+  SPK_TRY(remove_replans());
+  for (const std::string_view name :
+       {kOwnerName, std::string_view(kPlansName), std::string_view(kPlanFailedName)}) {
+    SPK_TRY(partial_.remove_tree(name));
+  }
   SPK_TRY(partial_.sync());
+  SPK_ASSIGN(const bool same, is_in_place());
+  if (!same) {
+    return Status(Code::kNotFound, "is not there any more: another run published it, or removed it")
+        .at_path(partial_.path());
+  }
   // An empty directory of that name may have been made beforehand (to give it a layout, say).
   SPK_ASSIGN(const bool exists, parent_.exists(place_.name));
   if (exists) {

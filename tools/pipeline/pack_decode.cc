@@ -107,8 +107,11 @@ Result<ProofCounts> decode_all(const Pack& pack, const std::string& split,
     return Status(Code::kNotFound, "the pack has no field 'image' to decode").at_path(pack.path());
   }
   DecodeAll decode(pack, split, options, field);
-  SPK_TRY(side_by_side(options.jobs, pack.chunk_count(),
-                       [&](uint64_t number) { return decode.chunk(number); }));
+  const uint64_t chunks = pack.chunk_count();
+  const uint64_t own = chunks / options.ranks + (options.rank < chunks % options.ranks ? 1 : 0);
+  SPK_TRY(side_by_side(options.jobs, own, [&](uint64_t number) {
+    return decode.chunk(number * options.ranks + options.rank);
+  }));
   return decode.counts();
 }
 

@@ -6,10 +6,12 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "container/layout_record.h"
 #include "container/pack.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
 #include "io/filesystem.h"
+#include "layout/order.h"
 #include "pipeline/sha256.h"
 #include "ui/version.h"
 
@@ -55,16 +57,24 @@ std::string settings_difference(const Settings& before, const Settings& now) {
   return text;
 }
 
-Status write_layout(const Directory& dir, const SealSummary& sealed) {
-  const FileSystemInfo fs = detect_filesystem(dir.fd());
-  JsonWriter json(2);
-  json.begin_object();
-  json.member("chunk_bytes", uint64_t{1} << sealed.header.chunk_bytes_log2);
-  json.member("file_system", fs.name);
-  json.member("asked", "directory default");
-  json.key("shards").begin_array().end_array();
-  json.end_object();
-  return write_file_atomically(dir, kLayoutName, as_bytes(json.text() + "\n"));
+Status write_layout(const Directory& dir, const StripeOutcome& stripes, const SealSummary& sealed) {
+  LayoutRecord record;
+  record.chunk_bytes = uint64_t{1} << sealed.header.chunk_bytes_log2;
+  LayoutMap map;
+  map.made = utc_now();
+  map.file_system = detect_filesystem(dir.fd()).name;
+  map.asked = stripes.asked;
+  map.refused = stripes.refused;
+  if (stripes.looked) {
+    SPK_ASSIGN(map.shards, look_at_shards(dir, sealed.header.shard_count));
+  }
+  if (!map.shards.empty()) {
+    SPK_ASSIGN(const std::shared_ptr<Pack> pack, Pack::open(dir.path()));
+    SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(*pack));
+    map.digest = target_map_digest(chunk_targets(map.shards, places));
+  }
+  record.maps.push_back(std::move(map));
+  return write_layout_record(dir, record);
 }
 
 Status write_run(const Directory& dir, const PackOptions& options,
@@ -78,6 +88,9 @@ Status write_run(const Directory& dir, const PackOptions& options,
   json.member_bytes("command", command_line);
   json.member_bytes("source", options.source);
   json.member("jobs", options.jobs);
+  json.key("request").begin_object();
+  for (const auto& [name, value] : options.request) json.member_bytes(name, value);
+  json.end_object();
   json.end_object();
   return write_file_atomically(dir, kRunName, as_bytes(json.text() + "\n"));
 }
@@ -198,8 +211,9 @@ Status write_sha256_sums(const Directory& dir, uint32_t shard_count) {
 }
 
 Status write_companion_files(const Directory& dir, const PackOptions& options,
-                             const std::string& command_line, const SealSummary& sealed) {
-  SPK_TRY(write_layout(dir, sealed));
+                             const std::string& command_line, const StripeOutcome& stripes,
+                             const SealSummary& sealed) {
+  SPK_TRY(write_layout(dir, stripes, sealed));
   SPK_TRY(write_run(dir, options, command_line));
   if (options.sha256) SPK_TRY(write_sha256_sums(dir, sealed.header.shard_count));
   return {};

@@ -32,7 +32,8 @@ Status write_sha256_sums(const Directory& dir, uint32_t shard_count);
 
 // layout.json, run.json and, with --sha256, SHA256SUMS: not part of the pack's identity.
 Status write_companion_files(const Directory& dir, const PackOptions& options,
-                             const std::string& command_line, const SealSummary& sealed);
+                             const std::string& command_line, const StripeOutcome& stripes,
+                             const SealSummary& sealed);
 
 std::string most_frequent(const std::map<std::string, uint64_t>& counts);
 

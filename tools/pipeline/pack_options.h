@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/part.h"
+#include "pipeline/plans_file.h"
+#include "pipeline/stripe_plan.h"
 #include "pipeline/transform_options.h"
 
 namespace spk {
@@ -29,6 +32,8 @@ struct PackOptions {
   uint64_t chunk_bytes = 0;  // 0: chosen from the data
   uint64_t shard_bytes = 0;
   uint64_t shard_count = 0;
+  uint64_t target_count = 0;  // storage targets, and
+  uint64_t rank_count = 0;    // readers that shards are to be divided among; 0: not known
   uint64_t seed = 0;
   ShuffleMode shuffle = ShuffleMode::kAuto;
   CheckMode check = CheckMode::kStructure;
@@ -66,7 +71,11 @@ struct PackOptions {
   bool force = false;
   bool restart = false;
   bool sha256 = false;
-  std::string report;  // file for the JSON report; empty: none
+  std::optional<PackPart> part;          // build only what is this part's
+  std::optional<uint64_t> wait_seconds;  // that parts wait for the plan of the first at most
+  PackRequest request;                   // what shapes bytes, as typed: parts compare it
+  StripeOptions stripes;                 // of the shards' files
+  std::string report;                    // file for the JSON report; empty: none
 };
 
 }  // namespace spk

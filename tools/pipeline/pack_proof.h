@@ -23,6 +23,9 @@ struct ProofOptions {
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(uint64_t samples, uint64_t bytes)> advance;
   std::function<void(const ProofFault&)> fault;  // called by one thread at a time
+  // decode_all: every `ranks`th chunk from `rank` on, for several processes that share the work.
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
   bool subset = false;  // against a source: it need not have all of the pack's samples
 };
 

@@ -1,59 +1,22 @@
 #include "pipeline/pack_run.h"
 
 #include <algorithm>
-#include <chrono>
-#include <optional>
 
 #include "base/text.h"
 #include "container/pack.h"
 #include "io/atomic_file.h"
-#include "pipeline/claim.h"
 #include "pipeline/pack_files.h"
+#include "pipeline/pack_steps.h"
 
 namespace spk {
-
-namespace {
-
-constexpr std::string_view kPlanName = "plan.spkp";
-
-class PackRun {
- public:
-  PackRun(const PackOptions& options, const std::string& command_line,
-          const std::atomic<bool>& cancel, const PackObserver& observer)
-      : options_(options), command_line_(command_line), observer_(observer) {
-    shared_.cancel = &cancel;
-    shared_.on_progress = observer.advanced;
-  }
-
-  Result<PackOutcome> run();
-
- private:
-  Status refuse_foreign_output(const OutputPlace& place);
-  Status make_plans();
-  Status refuse_other_splits();
-  Status adopt_plans();
-  Status compare_with_published(bool* complete);
-  Status add_sha256_sums();
-  Status build();
-  Status publish();
-  Status move_old_aside();
-  // "OUT.partial/train/plan.spkp", relative to the working directory.
-  std::string plan_path(const std::string& base, const std::string& split) const;
-  Result<Directory> split_directory(const std::string& split) const;
-
-  const PackOptions& options_;
-  const std::string& command_line_;
-  const PackObserver& observer_;
-  std::unique_ptr<Source> source_;
-  std::optional<Claim> claim_;
-  BuildShared shared_;
-  PackOutcome outcome_;
-  bool output_is_pack_ = false;
-};
 
 std::string PackRun::plan_path(const std::string& base, const std::string& split) const {
   return split.empty() ? str_cat(base, "/", kPlanName) : str_cat(base, "/", split, "/", kPlanName);
 }
+
+std::string PackRun::replan_name() const { return str_cat(kReplanName, "-", claim_->attempt()); }
+
+std::string PackRun::output_path() const { return str_cat(place_.parent, "/", place_.name); }
 
 Result<Directory> PackRun::split_directory(const std::string& split) const {
   if (split.empty()) return Directory::open(claim_->partial().path());
@@ -64,20 +27,20 @@ Result<Directory> PackRun::split_directory(const std::string& split) const {
 
 // OUT may be absent, an empty directory, or (to be found complete, or replaced with --force) a
 // pack. Anything else is somebody's data.
-Status PackRun::refuse_foreign_output(const OutputPlace& place) {
+Status PackRun::refuse_foreign_output() {
   output_is_pack_ = false;
-  auto opened = Directory::open(place.parent);
+  auto opened = Directory::open(place_.parent);
   if (!opened.ok()) {
     return std::move(opened).status().with_hint("make the folder that OUT shall stand in first");
   }
   const Directory& parent = *opened;
-  SPK_ASSIGN(const bool exists, parent.exists(place.name));
+  SPK_ASSIGN(const bool exists, parent.exists(place_.name));
   if (!exists) return {};
-  auto kind = classify_output(parent, place.name);
+  auto kind = classify_output(parent, place_.name);
   if (!kind.ok()) return std::move(kind).status();
   if (*kind == OutputKind::kForeign) {
     return Status(Code::kExists, "OUT exists and is not a pack; it is left alone")
-        .at_path(parent.path_of(place.name))
+        .at_path(parent.path_of(place_.name))
         .with_hint("choose another OUT");
   }
   output_is_pack_ = *kind == OutputKind::kPack;
@@ -87,11 +50,10 @@ Status PackRun::refuse_foreign_output(const OutputPlace& place) {
 Status PackRun::make_plans() {
   if (observer_.stage) observer_.stage("listing", 0, 0);
   const Directory& partial = claim_->partial();
-  SPK_TRY(partial.remove_tree(kReplanName));
-  SPK_ASSIGN(const Directory replan, Directory::create_at(partial, kReplanName));
+  SPK_ASSIGN(const Directory replan, Directory::create_at(partial, replan_name()));
   auto planned = make_plan(options_, *source_, replan.path(), shared_.cancel);
   if (!planned.ok()) {
-    SPK_TRY(partial.remove_tree(kReplanName));
+    SPK_TRY(partial.remove_tree(replan_name()));
     return std::move(planned).status();
   }
   outcome_.listing = std::move(planned->listing);
@@ -99,7 +61,7 @@ Status PackRun::make_plans() {
   for (PlannedSplit& split : planned->splits) {
     const Status enough = check_memory(split.info, options_);
     if (!enough.ok()) {
-      SPK_TRY(partial.remove_tree(kReplanName));
+      SPK_TRY(partial.remove_tree(replan_name()));
       return enough;
     }
     SplitOutcome one;
@@ -112,7 +74,7 @@ Status PackRun::make_plans() {
 
 // OUT is a pack already: it is complete if it was made by this very plan.
 Status PackRun::compare_with_published(bool* complete) {
-  const std::string output = str_cat(claim_->place().parent, "/", claim_->place().name);
+  const std::string output = output_path();
   std::string difference;
   SPK_TRY(describe_published_difference(output, outcome_.splits, &difference, &outcome_.rejects));
   *complete = difference.empty();
@@ -125,7 +87,7 @@ Status PackRun::compare_with_published(bool* complete) {
 // To packs that were published without.
 Status PackRun::add_sha256_sums() {
   if (observer_.stage) observer_.stage("hashing", 0, 0);
-  const std::string output = str_cat(claim_->place().parent, "/", claim_->place().name);
+  const std::string output = output_path();
   for (const SplitOutcome& split : outcome_.splits) {
     SPK_ASSIGN(const Directory dir,
                Directory::open(split.split.empty() ? output : str_cat(output, "/", split.split)));
@@ -141,7 +103,7 @@ Status PackRun::add_sha256_sums() {
 Status PackRun::refuse_other_splits() {
   SPK_ASSIGN(const std::vector<DirectoryEntry> entries, claim_->partial().list());
   for (const DirectoryEntry& entry : entries) {
-    const bool is_split = entry.type == EntryType::kDirectory && entry.name != kReplanName &&
+    const bool is_split = entry.type == EntryType::kDirectory && !is_replan_name(entry.name) &&
                           entry.name != kSpoolName;
     const bool is_plan = entry.name == kPlanName;
     if (!is_split && !is_plan) continue;
@@ -160,7 +122,7 @@ Status PackRun::refuse_other_splits() {
 // Takes the new plans for those of this run, or goes on with equal ones that an earlier run left.
 Status PackRun::adopt_plans() {
   const std::string base = claim_->partial().path();
-  const std::string replan = str_cat(base, "/", kReplanName);
+  const std::string replan = str_cat(base, "/", replan_name());
   for (const SplitOutcome& split : outcome_.splits) {
     SPK_ASSIGN(const Directory dir, split_directory(split.split));
     SPK_ASSIGN(const bool exists, dir.exists(kPlanName));
@@ -169,7 +131,7 @@ Status PackRun::adopt_plans() {
       SPK_ASSIGN(const std::string difference,
                  describe_plan_difference(old_path, plan_path(replan, split.split)));
       if (!difference.empty()) {
-        SPK_TRY(claim_->partial().remove_tree(kReplanName));
+        SPK_TRY(claim_->partial().remove_tree(replan_name()));
         const std::string told = difference.substr(0, difference.find_last_not_of('\n') + 1);
         return Status(Code::kMismatch, "an unfinished run of another plan lies here: " + told)
             .at_path(base)
@@ -186,37 +148,66 @@ Status PackRun::adopt_plans() {
     }
     SPK_TRY(dir.sync());
   }
-  return claim_->partial().remove_tree(kReplanName);
+  return claim_->partial().remove_tree(replan_name());
+}
+
+Status PackRun::build_split(SplitOutcome& split, uint64_t shards_before) {
+  const ShardDeal deal{first_shard_of(part_, shards_before), part_.count};
+  if (deal.first >= split.plan.geometry.shard_count) return {};
+  SPK_ASSIGN(const Directory dir, split_directory(split.split));
+  if (split.plan_is_gone) {
+    // Then every shard was finished; if one is not there, the plan is what is missed.
+    bool all = true;
+    for (uint64_t shard = deal.first; all && shard < split.plan.geometry.shard_count;
+         shard += deal.step) {
+      SPK_ASSIGN(all, dir.exists(shard_file_name(static_cast<uint32_t>(shard))));
+    }
+    if (all) return {};
+  }
+  SPK_ASSIGN(const std::unique_ptr<Plan> plan,
+             Plan::load(plan_path(claim_->partial().path(), split.split)));
+  SPK_ASSIGN(StripePlan stripes,
+             plan_stripes(dir.fd(), options_.stripes, split.plan.geometry, split.plan.total_bytes));
+  ShardFileMaker files(std::move(stripes));
+  SPK_ASSIGN(split.build,
+             build_pack(dir, claim_->attempt(), *plan, *source_, options_, deal, files, shared_));
+  split.layout.asked = files.plan().asked();
+  split.layout.refused = files.refused();
+  split.layout.looked = options_.stripes.mode != StripeMode::kNone;
+  if (!split.layout.refused.empty()) {
+    shared_.warnings.add("stripe layout not set", split.layout.refused);
+  }
+  return {};
 }
 
 Status PackRun::build() {
   uint64_t samples = 0;
   uint64_t bytes = 0;
   for (const SplitOutcome& split : outcome_.splits) {
-    samples += split.plan.sample_count;
-    bytes += split.plan.total_bytes;
+    // Of a part about, for its shards need not be of one size.
+    samples += split.plan.sample_count / part_.count;
+    bytes += split.plan.total_bytes / part_.count;
   }
   if (observer_.stage) observer_.stage("packing", samples, bytes);
-  uint64_t good = 0;
+  uint64_t shards = 0;
   for (SplitOutcome& split : outcome_.splits) {
-    SPK_ASSIGN(const std::unique_ptr<Plan> plan,
-               Plan::load(plan_path(claim_->partial().path(), split.split)));
-    SPK_ASSIGN(const Directory dir, split_directory(split.split));
-    SPK_ASSIGN(split.build, build_pack(dir, claim_->attempt(), *plan, *source_, options_, shared_));
+    SPK_TRY(build_split(split, shards));
+    shards += split.plan.geometry.shard_count;
     outcome_.rejects += split.build.rejects;
-    good += split.build.samples;
   }
   outcome_.warnings.merge(shared_.warnings);
   outcome_.reject_reasons = shared_.reject_reasons;
-  if (good == 0) {
-    return Status(Code::kDamaged,
-                  str_cat("no sample is left: ",
-                          count_of(outcome_.rejects, "sample was", "samples were"),
-                          " rejected, most often: ", most_frequent(outcome_.reject_reasons)))
-        .at_path(options_.source)
-        .with_hint("nothing is left to publish; look at the source");
-  }
   return {};
+}
+
+Status PackRun::refuse_empty(uint64_t good_samples) const {
+  if (good_samples != 0) return {};
+  return Status(Code::kDamaged,
+                str_cat(
+                    "no sample is left: ", count_of(outcome_.rejects, "sample was", "samples were"),
+                    " rejected, most often: ", most_frequent(outcome_.reject_reasons)))
+      .at_path(options_.source)
+      .with_hint("nothing is left to publish; look at the source");
 }
 
 Status PackRun::move_old_aside() {
@@ -234,11 +225,14 @@ Status PackRun::publish() {
     SPK_ASSIGN(const SealSummary sealed, seal_pack(dir));
     split.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
     split.size = pack_size(sealed.header, sealed.shards);
-    SPK_TRY(write_companion_files(dir, options_, command_line_, sealed));
-    // The plan has served. Without it, a run that is killed right here plans again, finds every
-    // shard finished and seals once more.
-    SPK_TRY(dir.unlink(kPlanName));
+    SPK_TRY(write_companion_files(dir, options_, command_line_, split.layout, sealed));
     SPK_TRY(Claim::remove_temporaries(dir));
+  }
+  // The plans have served. Without them, a run that is killed right here plans again, finds every
+  // shard finished and seals once more.
+  for (const SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const Directory dir, split_directory(split.split));
+    SPK_TRY(dir.remove_tree(kPlanName));
     SPK_TRY(dir.sync());
   }
   SPK_TRY(claim_->partial().remove_tree(kSpoolName));
@@ -246,56 +240,84 @@ Status PackRun::publish() {
   return claim_->publish();
 }
 
-Result<PackOutcome> PackRun::run() {
-  const auto begin = std::chrono::steady_clock::now();
-  SPK_ASSIGN(const OutputPlace place, split_output(options_.output));
+Status PackRun::open() {
+  SPK_ASSIGN(place_, split_output(options_.output));
   const auto spool =
-      std::make_shared<Spool>(str_cat(place.parent, "/", place.partial_name(), "/", kSpoolName));
+      std::make_shared<Spool>(str_cat(place_.parent, "/", place_.partial_name(), "/", kSpoolName));
   SPK_ASSIGN(source_, open_source(options_, spool));
-  SPK_TRY(refuse_output_in_source(options_, place));
-  SPK_TRY(refuse_foreign_output(place));
-  SPK_ASSIGN(Claim claim, Claim::take(place));
+  SPK_TRY(refuse_output_in_source(options_, place_));
+  return refuse_foreign_output();
+}
+
+Status PackRun::begin(bool* complete) {
+  SPK_ASSIGN(Claim claim, Claim::take(place_));
   claim_.emplace(std::move(claim));
   // Once more: whoever held the claim until now may have published meanwhile.
-  SPK_TRY(refuse_foreign_output(place));
+  SPK_TRY(refuse_foreign_output());
   if (options_.restart) SPK_TRY(claim_->clear());
+  SPK_TRY(claim_->remove_replans());
   SPK_TRY(make_plans());
   if (output_is_pack_ && !options_.force) {
-    bool complete = false;
-    Status status = compare_with_published(&complete);
-    if (complete || !status.ok()) {
-      SPK_TRY(claim_->partial().remove_tree(kReplanName));
+    Status status = compare_with_published(complete);
+    if (*complete || !status.ok()) {
+      SPK_TRY(claim_->partial().remove_tree(replan_name()));
       SPK_TRY(claim_->partial().remove_tree(kSpoolName));
       SPK_TRY(Claim::remove_temporaries(claim_->partial()));
       if (!status.ok()) return status;
       if (options_.sha256) SPK_TRY(add_sha256_sums());
       outcome_.end = PackEnd::kComplete;
-      return std::move(outcome_);
+      return {};
     }
   }
   SPK_TRY(refuse_other_splits());
-  SPK_TRY(adopt_plans());
-  SPK_TRY(build());
-  if (outcome_.rejects > options_.max_rejects) {
-    for (const SplitOutcome& split : outcome_.splits) {
-      SPK_ASSIGN(const Directory dir, split_directory(split.split));
-      SPK_TRY(write_rejects(dir));
-    }
-    outcome_.end = PackEnd::kNotPublished;
-  } else {
-    SPK_TRY(publish());
+  return adopt_plans();
+}
+
+Status PackRun::conclude() {
+  uint64_t good = 0;
+  uint64_t taken_over = 0;
+  for (const SplitOutcome& split : outcome_.splits) {
+    good += split.build.samples;
+    taken_over += split.build.shards_taken_over;
   }
-  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-  outcome_.seconds = taken.count();
+  if (taken_over != 0) {
+    return Status(Code::kBusy, str_cat("another run took over ", count_of(taken_over, "shard")))
+        .at_path(claim_->partial().path())
+        .with_hint("once it has ended, the same command line continues");
+  }
+  SPK_TRY(refuse_empty(good));
+  if (outcome_.rejects <= options_.max_rejects) return publish();
+  for (const SplitOutcome& split : outcome_.splits) {
+    SPK_ASSIGN(const Directory dir, split_directory(split.split));
+    SPK_TRY(write_rejects(dir));
+  }
+  outcome_.end = PackEnd::kNotPublished;
+  return {};
+}
+
+double PackRun::seconds() const {
+  const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin_;
+  return taken.count();
+}
+
+Result<PackOutcome> PackRun::run() {
+  SPK_TRY(open());
+  bool complete = false;
+  SPK_TRY(begin(&complete));
+  if (!complete) {
+    SPK_TRY(build());
+    SPK_TRY(conclude());
+  }
+  outcome_.seconds = seconds();
   return std::move(outcome_);
 }
 
-}  // namespace
-
 Result<PackOutcome> run_pack(const PackOptions& options, const std::string& command_line,
-                             const std::atomic<bool>& cancel, const PackObserver& observer) {
+                             Team& team, const std::atomic<bool>& cancel,
+                             const PackObserver& observer) {
   PackRun run(options, command_line, cancel, observer);
-  return run.run();
+  if (options.part) return run.run_part();
+  return team.size() > 1 ? run.run_team(team) : run.run();
 }
 
 }  // namespace spk

@@ -51,9 +51,6 @@ std::string temporary_name(uint32_t shard, const std::string& attempt) {
   return str_cat(shard_file_name(shard), ".", attempt, ".tmp");
 }
 
-// "corrupt scan" of "corrupt scan: restart marker ... at offset 1677": what is counted together.
-std::string reject_kind(const std::string& reason) { return reason.substr(0, reason.find(':')); }
-
 // Temporary files of this shard that earlier attempts left, the longest first.
 Result<std::vector<std::string>> leftovers(const Directory& dir, uint32_t shard) {
   const std::string prefix = shard_file_name(shard) + ".";
@@ -409,34 +406,40 @@ Result<ShardResult> ShardBuilder::run() {
   return result;
 }
 
+Status taken_first(const ShardJob& job) {
+  return Status(Code::kBusy, "other runs take over what this one would").at_path(job.dir->path());
+}
+
 Result<ShardWriter> open_writer(const ShardJob& job, uint32_t shard, const std::string& name,
                                 const ShardContext& context) {
   SPK_ASSIGN(const std::vector<std::string> old_names, leftovers(*job.dir, shard));
-  if (old_names.empty()) return ShardWriter::create(*job.dir, name, context);
+  if (old_names.empty()) {
+    SPK_ASSIGN(File file, job.files->create(*job.dir, name, shard));
+    return ShardWriter::create(std::move(file), context);
+  }
   // Taking over is a rename: whoever still writes the file under its old name writes the same
   // bytes to the same places, and its own rename will find nothing.
-  SPK_TRY(job.dir->rename(old_names[0], name));
-  for (size_t i = 1; i < old_names.size(); ++i) SPK_TRY(job.dir->unlink(old_names[i]));
+  Status taken = job.dir->rename(old_names[0], name);
+  if (taken.code() == Code::kNotFound) return taken_first(job);
+  SPK_TRY(std::move(taken));
+  for (size_t i = 1; i < old_names.size(); ++i) SPK_TRY(job.dir->remove_tree(old_names[i]));
   auto writer = ShardWriter::resume(*job.dir, name, context);
   // What a failed sync has left in memory looks clean: it must not be there for the next run.
-  if (!writer.ok()) (void)job.dir->unlink(name);
+  if (!writer.ok() && job.dir->unlink(name).code() == Code::kNotFound) return taken_first(job);
   return writer;
 }
 
-}  // namespace
-
-Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard) {
+// What is known of a shard whose own file is gone, or came second: another run, which had taken it
+// for dead work, has finished it or is about to.
+Result<ShardResult> after_takeover(const ShardJob& job, uint32_t shard) {
   SPK_ASSIGN(const std::optional<ShardResult> finished, finished_shard(job, shard));
-  if (finished) {
-    job.shared->samples_done += finished->samples + finished->rejects;
-    job.shared->accepted += finished->samples;
-    job.shared->rejects += finished->rejects;
-    if (job.shared->on_progress) {
-      job.shared->on_progress(finished->samples + finished->rejects, finished->payload_bytes,
-                              finished->rejects);
-    }
-    return *finished;
-  }
+  if (finished) return *finished;
+  ShardResult result;
+  result.taken_over = true;
+  return result;
+}
+
+Result<ShardResult> build_unfinished(const ShardJob& job, uint32_t shard, const std::string& name) {
   const PlanInfo& info = job.plan->info();
   ShardContext context;
   context.identity = make_pack_identity(info);
@@ -446,7 +449,6 @@ Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard) {
   context.shard_count = info.geometry.shard_count;
   context.positions = shard_positions(info.sample_count, info.geometry.shard_count, shard);
 
-  const std::string name = temporary_name(shard, job.attempt);
   SPK_ASSIGN(ShardWriter writer, open_writer(job, shard, name, context));
   SPK_ASSIGN(std::unique_ptr<PlanCursor> cursor, job.plan->shard(shard));
   ShardBuilder builder(job, shard, std::move(writer), std::move(cursor));
@@ -455,8 +457,41 @@ Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard) {
     if (builder.must_delete()) (void)job.dir->unlink(name);
     return std::move(result).status().at_shard(shard);
   }
-  SPK_TRY(job.dir->rename(name, shard_file_name(shard)));
-  return result;
+  // Never over a file that is there: it may have been published already.
+  Status renamed = job.dir->rename_no_replace(name, shard_file_name(shard));
+  if (renamed.ok()) return result;
+  if (renamed.code() == Code::kExists) {
+    SPK_TRY(job.dir->remove_tree(name));
+  } else if (renamed.code() != Code::kNotFound) {
+    return renamed;
+  }
+  return after_takeover(job, shard);
+}
+
+}  // namespace
+
+std::string reject_kind(const std::string& reason) { return reason.substr(0, reason.find(':')); }
+
+Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard) {
+  const std::string name = temporary_name(shard, job.attempt);
+  // Another run may take what lies there just before this one would: look again then.
+  constexpr int kTries = 100;
+  for (int tries = 1;; ++tries) {
+    SPK_ASSIGN(const std::optional<ShardResult> finished, finished_shard(job, shard));
+    if (finished) {
+      job.shared->samples_done += finished->samples + finished->rejects;
+      job.shared->accepted += finished->samples;
+      job.shared->rejects += finished->rejects;
+      if (job.shared->on_progress) {
+        job.shared->on_progress(finished->samples + finished->rejects, finished->payload_bytes,
+                                finished->rejects);
+      }
+      return *finished;
+    }
+    Result<ShardResult> built = build_unfinished(job, shard, name);
+    const bool lost = !built.ok() && built.status().code() == Code::kBusy;
+    if (!lost || tries == kTries) return built;
+  }
 }
 
 }  // namespace spk

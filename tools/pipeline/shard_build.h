@@ -15,6 +15,7 @@
 #include "pipeline/io_pool.h"
 #include "pipeline/plan.h"
 #include "pipeline/prepare.h"
+#include "pipeline/stripe_plan.h"
 
 namespace spk {
 
@@ -23,13 +24,17 @@ struct BuildShared {
   std::atomic<uint64_t> samples_done{0};  // accepted, rejected and kept
   std::atomic<uint64_t> accepted{0};
   std::atomic<uint64_t> rejects{0};
-  std::atomic<bool> stop{false};  // another shard failed
+  std::atomic<bool> stop{false};            // another shard failed
+  const std::atomic<bool>* told = nullptr;  // another process of this run failed
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(uint64_t samples, uint64_t bytes, uint64_t rejects)> on_progress;
   std::mutex mutex;  // guards what follows
   Warnings warnings;
   std::map<std::string, uint64_t> reject_reasons;  // by kind: the reason up to its first colon
-  bool stopping() const { return stop.load() || (cancel != nullptr && cancel->load()); }
+  bool stopping() const {
+    return stop.load() || (cancel != nullptr && cancel->load()) ||
+           (told != nullptr && told->load());
+  }
 };
 
 struct ShardJob {
@@ -38,6 +43,7 @@ struct ShardJob {
   const Plan* plan = nullptr;
   const Preparer* preparer = nullptr;
   IoPool* io = nullptr;
+  ShardFileMaker* files = nullptr;
   BuildShared* shared = nullptr;
   uint64_t memory_bytes = 0;  // for payloads: half read ahead, half held until they are placed
   uint64_t group_bytes = 0;
@@ -50,7 +56,12 @@ struct ShardResult {
   uint64_t file_bytes = 0;
   bool was_complete = false;  // an earlier run had finished it
   uint64_t kept_samples = 0;  // of a part that an earlier run had written
+  // Another run took the file over and has not finished it yet; the counts are 0.
+  bool taken_over = false;
 };
+
+// "corrupt scan" of "corrupt scan: restart marker ... at offset 1677": what is counted together.
+std::string reject_kind(const std::string& reason);
 
 // kCancelled where shared->stopping(); the temporary file then stays for the next run.
 Result<ShardResult> build_shard(const ShardJob& job, uint32_t shard);

@@ -57,6 +57,12 @@ const std::atomic<bool>& cancel_flag() noexcept { return cancelled; }
 
 int cancel_signal() noexcept { return first_signal.load(); }
 
+void adopt_cancel_signal(int signal_number) noexcept {
+  int none = 0;
+  first_signal.compare_exchange_strong(none, signal_number);
+  cancelled.store(true);
+}
+
 Status cancel_status() {
   if (!cancelled.load()) return {};
   return Status(Code::kCancelled, str_cat("stopped by ", signal_name(cancel_signal())));

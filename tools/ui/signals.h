@@ -18,6 +18,9 @@ const std::atomic<bool>& cancel_flag() noexcept;
 // The signal that set the flag; 0 while none has.
 int cancel_signal() noexcept;
 
+// As if this signal had come: another process of the run was sent it.
+void adopt_cancel_signal(int signal_number) noexcept;
+
 // kCancelled, "stopped by SIGINT"; ok where no signal came.
 Status cancel_status();
 

@@ -108,7 +108,7 @@ bool Ui::out(std::string_view line, char end) {
 bool Ui::write(std::string_view bytes) {
   const std::lock_guard lock(mutex_);
   flush_locked();
-  if (out_errno_ == 0) out_errno_ = write_fully(out_fd_, bytes);
+  if (out_errno_ == 0 && !muted_) out_errno_ = write_fully(out_fd_, bytes);
   return out_errno_ == 0;
 }
 
@@ -184,12 +184,14 @@ Status Ui::finish() {
 }
 
 void Ui::flush_locked() {
-  if (out_errno_ == 0 && !buffer_.empty()) out_errno_ = write_fully(out_fd_, buffer_);
+  if (out_errno_ == 0 && !buffer_.empty() && !muted_) out_errno_ = write_fully(out_fd_, buffer_);
   buffer_.clear();
 }
 
 // Nobody can be told where stderr itself is broken.
-void Ui::write_err_locked(std::string_view text) { (void)write_fully(err_fd_, text); }
+void Ui::write_err_locked(std::string_view text) {
+  if (!muted_) (void)write_fully(err_fd_, text);
+}
 
 void Ui::clear_status_locked() {
   if (!status_shown_) return;

@@ -31,6 +31,8 @@ class Ui {
 
   void set_json(bool json) noexcept { json_ = json; }
   bool json_mode() const noexcept { return json_; }
+  // Nothing is printed from here on: another process of the run speaks for all.
+  void mute() noexcept { muted_ = true; }
   // The subcommand, for the start of error messages: "stripepack pack: ...".
   void set_command(std::string_view name) { command_ = name; }
   bool out_is_terminal() const noexcept { return out_is_terminal_; }
@@ -79,6 +81,7 @@ class Ui {
   const int out_fd_;
   const int err_fd_;
   bool json_ = false;
+  bool muted_ = false;
   bool out_is_terminal_ = false;
   bool err_is_terminal_ = false;
   bool err_is_live_ = false;

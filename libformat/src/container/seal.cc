@@ -124,8 +124,8 @@ Result<Gathered> gather(const Directory& dir) {
 class PendingFile {
  public:
   static Result<PendingFile> create(const Directory& dir, std::string_view name) {
-    const std::string temporary = str_cat(name, ".tmp");
-    SPK_TRY(dir.remove_tree(temporary));  // left behind by a run that was killed
+    // Two processes may seal one pack at once; each has a file of its own.
+    const std::string temporary = str_cat(name, ".tmp-", unique_token());
     SPK_ASSIGN(File file, File::create(dir, temporary));
     return PendingFile(dir, std::move(file), std::string(name), temporary);
   }

@@ -83,7 +83,8 @@ std::unique_ptr<ShardQueue::Job> ShardQueue::load(uint32_t shard) {
   job->summary = data.summary();
   job->memory_bytes = data.footer.bytes.size() + data.index_samples.size() +
                       data.index_names.size() + data.chunks.size() * sizeof(ChunkRow);
-  if (options_.level == VerifyLevel::kQuick || data.chunks.empty()) {
+  const bool reads = !options_.reads_chunks || options_.reads_chunks(shard);
+  if (options_.level == VerifyLevel::kQuick || !reads || data.chunks.empty()) {
     if (hooks_.advance) hooks_.advance(data.rows.size(), data.file_bytes);
     return job;
   }

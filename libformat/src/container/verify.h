@@ -23,6 +23,9 @@ struct VerifyOptions {
   VerifyLevel level = VerifyLevel::kFull;
   uint32_t threads = 1;
   uint64_t memory_bytes = uint64_t{512} << 20;
+  // kFull: reads the chunks of these shards only, of the others what kQuick does. Empty: all. For
+  // several processes that share the work; the report counts as if all chunks had been read.
+  std::function<bool(uint32_t shard)> reads_chunks;
 };
 
 // All may be empty. `begin` is called once, with 0 where a total is not known; `advance` from any

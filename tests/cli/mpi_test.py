@@ -1,0 +1,212 @@
+# ctest: timeout=600
+"""`mpirun -n N stripepack pack` and `verify`: the same bytes as one process makes, one message of an
+error, the same exit code of all ranks. With each MPI that a plugin was built for and whose mpirun is
+installed."""
+
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+
+import pictures  # noqa: E402
+from packing import (BUILD, DONE, FAILED, NO, PROGRAM, REJECTS, SANITIZED, SHIM, USAGE, Done,  # noqa: E402
+                     PackTest, all_names, faulty, main, names, remove_tree, run, text)
+
+SHAPE = ["--shards", "7", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
+LAUNCHERS = {
+    "mpich": ["mpirun.mpich"],
+    "openmpi": ["mpirun.openmpi", "--oversubscribe", "--allow-run-as-root", "--bind-to", "none"],
+}
+
+
+def available():
+    return [name for name, words in LAUNCHERS.items()
+            if shutil.which(words[0])
+            and os.path.exists(os.path.join(BUILD, "plugins", "stripepack-%s.so" % name))]
+
+
+def own_lines(done):
+    """What the program said of its error; launchers have words of their own."""
+    return [line for line in text(done.err).splitlines() if line.startswith("stripepack ")]
+
+
+class MpiTest(PackTest):
+    def setUp(self):
+        super().setUp()
+        self.mpis = available()
+        if not self.mpis:
+            self.skipTest("no mpirun with a plugin that was built for it")
+        self.src = self.path("src")
+        self.made = pictures.make_folder(self.src, {"a": 40, "b": 30})
+
+    def launch(self, mpi, ranks, *arguments, env=None):
+        environment = dict(os.environ, PYTHONDONTWRITEBYTECODE="1", **(env or {}))
+        return subprocess.Popen([*LAUNCHERS[mpi], "-n", str(ranks), PROGRAM, *arguments],
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, env=environment)
+
+    def end(self, process, timeout=120):
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, err = process.communicate()
+            self.fail("still running: %s%s" % (text(out), text(err)))
+        return Done(process.returncode, out, err, 0, 0)
+
+    def mpirun(self, mpi, ranks, *arguments, **how):
+        return self.end(self.launch(mpi, ranks, *arguments, **how))
+
+    def test_same_bytes(self):
+        alone = self.path("alone")
+        self.pack(self.src, alone, *SHAPE)
+        for mpi in self.mpis:
+            for ranks in (1, 2, 4):
+                with self.subTest(mpi=mpi, ranks=ranks):
+                    done = self.mpirun(mpi, ranks, "pack", self.src, self.out, *SHAPE)
+                    self.expect(done, DONE, "packed 70 samples", "published " + self.out)
+                    self.assertEqual(done.out.count(b"published"), 1)
+                    self.assert_same_pack(self.out, alone)
+                    self.assertEqual(all_names(self.out), all_names(alone))
+                    done = self.mpirun(mpi, ranks, "pack", self.src, self.out, *SHAPE)
+                    self.expect(done, DONE, "complete")
+                    self.assertEqual(done.out.count(b"complete"), 1)
+                    remove_tree(self.out)
+
+    def test_splits_and_more_ranks_than_shards(self):
+        sets = self.path("sets")
+        for split, count in (("train", 9), ("val", 4)):
+            pictures.make_folder(os.path.join(sets, split), {"a": count, "b": count})
+        self.pack(sets, self.path("alone"))
+        for mpi in self.mpis:
+            self.expect(self.mpirun(mpi, 4, "pack", sets, self.out), DONE, "train: packed")
+            self.assert_same_pack(self.out, self.path("alone"))
+            remove_tree(self.out)
+
+    def test_rejects_are_told_once(self):
+        for number in (2, 3, 30):
+            pictures.write(os.path.join(self.src, "a", "%05d.jpg" % number),
+                           pictures.cut_jpeg(number))
+        for mpi in self.mpis:
+            done = self.mpirun(mpi, 3, "pack", self.src, self.out, *SHAPE)
+            self.expect(done, REJECTS, "3 samples were rejected", "--max-rejects 3")
+            self.assertEqual(done.out.count(b"not published"), 1)
+            done = self.mpirun(mpi, 2, "pack", self.src, self.out, *SHAPE, "--max-rejects", "3",
+                               "--json")
+            self.expect(done, DONE)
+            report = [one for one in done.objects if one.get("type") == "pack"]
+            self.assertEqual(len(report), 1)
+            self.assertEqual((report[0]["packs"][0]["samples"], report[0]["rejects"]), (67, 3))
+            self.assertEqual(report[0]["packs"][0]["shards_found_complete"], 7)
+            remove_tree(self.out)
+
+    def test_errors_are_told_once_and_all_ranks_end(self):
+        for mpi in self.mpis:
+            with self.subTest(mpi=mpi):
+                done = self.mpirun(mpi, 3, "pack", self.path("nothing"), self.out)
+                self.assertEqual(done.code, FAILED, str(done))
+                self.assertEqual(len(own_lines(done)), 1, str(done))
+                done = self.mpirun(mpi, 3, "pack", self.src, self.out, "--nonsense")
+                self.assertEqual(done.code, USAGE, str(done))
+                self.assertEqual(len(own_lines(done)), 1, str(done))
+
+    @unittest.skipUnless(os.path.exists(SHIM), "needs libfaulty_io.so")
+    def test_a_full_disk_on_one_rank(self):
+        """Shard 4 of 7 is rank 1's, of three."""
+        self.pack(self.src, self.path("alone"), *SHAPE)
+        for mpi in self.mpis:
+            with self.subTest(mpi=mpi):
+                done = self.mpirun(mpi, 3, "pack", self.src, self.out, *SHAPE, env=faulty(
+                    "call=pwritev;path=shard-00004;nth=1;errno=ENOSPC"))
+                self.assertEqual(done.code, FAILED, str(done))
+                self.assertEqual(len(own_lines(done)), 1, str(done))
+                self.assertIn("shard-00004", own_lines(done)[0])
+                self.assertIn("No space left on device", own_lines(done)[0])
+                # Two at once: that of the lower shard.
+                done = self.mpirun(mpi, 3, "pack", self.src, self.out, *SHAPE, env=faulty(
+                    "call=fsync;path=.spks;nth=1;errno=EIO"))
+                self.assertEqual(done.code, FAILED, str(done))
+                self.assertEqual(len(own_lines(done)), 1, str(done))
+                self.expect(self.mpirun(mpi, 2, "pack", self.src, self.out, *SHAPE), DONE,
+                            "published")
+                self.assert_same_pack(self.out, self.path("alone"))
+                remove_tree(self.out)
+
+    def test_a_signal_stops_all(self):
+        big = self.path("big")
+        pictures.make_folder(big, {"a": 900}, smallest=20000, largest=40000)
+        shape = ["--shards", "12", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
+        self.pack(big, self.path("alone"), *shape)
+        for mpi in self.mpis:
+            with self.subTest(mpi=mpi):
+                for _ in range(8):  # launchers take their time to hand it on
+                    process = self.launch(mpi, 2, "pack", big, self.out, *shape)
+                    while not os.path.exists(self.partial) or not any(
+                            name.startswith("shard-") for name in names(self.partial)):
+                        self.assertIsNone(process.poll())
+                    process.send_signal(signal.SIGTERM)
+                    done = self.end(process)
+                    if not os.path.exists(self.out):
+                        break
+                    self.assert_same_pack(self.out, self.path("alone"))
+                    remove_tree(self.out)
+                self.assertNotEqual(done.code, 0, str(done))
+                self.assertTrue(os.path.exists(self.partial), str(done))
+                self.assertLessEqual(len(own_lines(done)), 1, str(done))
+                self.expect(self.mpirun(mpi, 2, "pack", big, self.out, *shape), DONE, "published")
+                self.assert_same_pack(self.out, self.path("alone"))
+                remove_tree(self.out)
+
+    def test_verify(self):
+        self.pack(self.src, self.out, *SHAPE)
+        alone = run("verify", self.out, "--decode", "--against", self.src)
+        for mpi in self.mpis:
+            done = self.mpirun(mpi, 3, "verify", self.out, "--decode", "--against", self.src)
+            self.expect(done, DONE)
+            self.assertEqual(done.out, alone.out)
+        for shard, offset in ((1, 3000), (4, 900), (5, 70)):
+            with open(os.path.join(self.out, "shard-%05d.spks" % shard), "r+b") as file:
+                file.seek(offset)
+                file.write(b"damage")
+        os.unlink(os.path.join(self.out, "rejects.tsv"))
+        for options in ([], ["--json"], ["--quick"], ["--decode"]):
+            alone = run("verify", self.out, *options)
+            self.assertEqual(alone.code, NO)
+            for mpi in self.mpis:
+                with self.subTest(mpi=mpi, options=options):
+                    done = self.mpirun(mpi, 4, "verify", self.out, *options)
+                    self.assertEqual(done.code, NO, str(done))
+                    mine = [line for line in done.out.splitlines() if line in
+                            alone.out.splitlines()]
+                    self.assertEqual(mine, alone.out.splitlines(), str(done))
+
+    def test_a_launcher_that_no_plugin_fits(self):
+        away = self.path("bin")
+        os.mkdir(away)
+        shutil.copy(PROGRAM, os.path.join(away, "stripepack"))
+        environment = dict(os.environ, PMI_RANK="0", PMI_SIZE="4")
+        done = subprocess.run([os.path.join(away, "stripepack"), "pack", self.src, self.out],
+                              env=environment, capture_output=True)
+        self.assertEqual(done.returncode, USAGE)
+        self.assertIn(b"started 4 times by MPICH's mpirun", done.stderr)
+        self.assertIn(b"--part I/N", done.stderr)
+        environment["PMI_RANK"] = "1"
+        done = subprocess.run([os.path.join(away, "stripepack"), "pack", self.src, self.out],
+                              env=environment, capture_output=True)
+        self.assertEqual((done.returncode, done.stderr), (USAGE, b""))
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_srun_without_mpi(self):
+        environment = {"SLURM_STEP_ID": "0", "SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "4"}
+        done = run("pack", self.src, self.out, env=environment)
+        self.expect(done, USAGE, "started 4 times by srun, but without MPI", "--part slurm")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# ctest: timeout=900 labels=pfs serial
+"""Packs made by jobs of a real Slurm: arrays of parts, tasks of srun, ranks of MPI; killed and
+requeued. Skipped where the lab cannot be had, saying what is missing."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import pictures  # noqa: E402
+import slurm_lab  # noqa: E402
+from packing import (BUILD, DONE, PROGRAM, SKIPPED, SOURCE, PackTest, all_names, main, names,  # noqa: E402
+                     remove_tree, run, text)
+
+SHAPE = ["--shards", "6", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
+SCRIPTS = SOURCE / "samples" / "slurm"
+
+
+class SlurmTest(PackTest):
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab = slurm_lab.SlurmLab()
+        cls.lab.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.__exit__()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.src = self.path("src")
+        pictures.make_folder(self.src, {"a": 40, "b": 30})
+        self.alone = self.path("alone")
+        self.pack(self.src, self.alone, *SHAPE)
+        self.log = self.path("log-%A_%a")
+
+    def submit(self, *words, **variables):
+        """The job's number."""
+        environment = dict(SRC=self.src, OUT=self.out, OPTIONS=" ".join(SHAPE), STRIPEPACK=PROGRAM,
+                           **variables)
+        return self.lab.run("sbatch", "--parsable", "--export",
+                            ",".join(["ALL"] + ["%s=%s" % pair for pair in environment.items()]),
+                            *words).strip()
+
+    def logs(self):
+        return "".join("--- %s\n%s" % (name, pathlib.Path(self.path(name)).read_text())
+                       for name in names(self.dir) if name.startswith("log"))
+
+    def assert_completed(self, job):
+        states = self.lab.wait_for_jobs(job)
+        self.assertEqual(set(states.values()), {"COMPLETED"}, "%s %s" % (states, self.logs()))
+
+    def assert_published(self):
+        self.assert_same_pack(self.out, self.alone)
+        self.assertEqual(all_names(self.out), all_names(self.alone))
+        self.assertFalse(os.path.exists(self.partial))
+
+    def test_an_array_that_publishes_by_itself(self):
+        for array in ("0-3", "5-20:5"):
+            job = self.submit("--array=" + array, "-o", self.log, SCRIPTS / "pack_array.sbatch")
+            self.assert_completed(job)
+            self.assert_published()
+            self.assertIn("published", self.logs())
+            remove_tree(self.out)
+
+    def test_the_printed_script(self):
+        done = self.pack(self.src, self.out, *SHAPE, "--print-sbatch", "--nodes", "3", "--time",
+                         "0:10:00", cwd=self.dir)
+        self.assertFalse(os.path.exists(self.partial))
+        script = self.path("job.sbatch")
+        # On one node its jobs follow each other: the first one plans.
+        pathlib.Path(script).write_bytes(done.out)
+        subprocess.run(["bash", "-n", script], check=True)
+        job = self.submit("-o", self.log, script)
+        self.assert_completed(job)
+        self.assert_published()
+
+    def test_tasks_of_srun(self):
+        job = self.submit("-n", "4", "--ntasks-per-node=4", "-N", "1", "-o", self.path("log"),
+                          SCRIPTS / "pack_srun.sbatch")
+        self.assert_completed(job)
+        self.assert_published()
+
+    def test_tasks_of_an_arrays_jobs(self):
+        script = self.path("job.sh")
+        pathlib.Path(script).write_text(
+            "#!/bin/sh\nexec srun --mpi=none \"$STRIPEPACK\" pack \"$SRC\" \"$OUT\" $OPTIONS "
+            "--part slurm\n")
+        job = self.submit("--array=0-1", "-n", "2", "-o", self.log, script)
+        self.assert_completed(job)
+        self.assert_published()
+        self.assertIn("/4: ", self.logs())
+
+    def test_mpi(self):
+        ran = []
+        for plugin, mpi in (("mpich", "pmi2"), ("openmpi", "pmix")):
+            if not os.path.exists(os.path.join(BUILD, "plugins", "stripepack-%s.so" % plugin)):
+                continue
+            if mpi == "pmix" and "pmix" not in self.lab.run("srun", "--mpi=list"):
+                continue
+            job = self.submit("-n", "3", "--ntasks-per-node=3", "-N", "1", "-o", self.path("log"),
+                              SCRIPTS / "pack_srun.sbatch", MPI=mpi)
+            self.assert_completed(job)
+            self.assert_published()
+            self.assertEqual(self.logs().count("published"), 1, self.logs())
+            remove_tree(self.out)
+            os.unlink(self.path("log"))
+            ran.append(mpi)
+        if not ran:
+            self.skipTest("no plugin for an MPI that srun starts")
+
+    def big_source(self):
+        remove_tree(self.alone)
+        pictures.make_folder(self.src, {"c": 1500}, smallest=20000, largest=40000)
+        self.pack(self.src, self.alone, *SHAPE)
+
+    def wait_for_shards(self, job):
+        """Until some are being written."""
+        limit = time.monotonic() + 60
+        while not os.path.exists(self.partial) or not any(
+                name.startswith("shard-") for name in names(self.partial)):
+            self.assertLess(time.monotonic(), limit, self.logs())
+            self.assertTrue(self.lab.state_of(job))
+
+    def test_requeued_while_at_work(self):
+        self.big_source()
+        job = self.submit("--array=0-1", "-o", self.log, SCRIPTS / "pack_array.sbatch")
+        self.wait_for_shards(job)
+        self.lab.run("scontrol", "requeue", job + "_0", check=False)
+        self.assert_completed(job)
+        self.assert_published()
+
+    def test_the_signal_before_the_time_is_up(self):
+        """What --signal sends; the job puts itself into the queue again and goes on."""
+        self.big_source()
+        job = self.submit("--array=0-1", "-o", self.log, SCRIPTS / "pack_array.sbatch")
+        self.wait_for_shards(job)
+        self.lab.run("scancel", "--batch", "--signal=USR1", job, check=False)
+        self.assert_completed(job)
+        self.assert_published()
+
+    def test_killed_and_submitted_again(self):
+        self.big_source()
+        job = self.submit("--array=0-1", "-o", self.log, SCRIPTS / "pack_array.sbatch")
+        self.wait_for_shards(job)
+        self.lab.run("scancel", "--full", "--signal=KILL", job)
+        self.lab.wait_for_jobs(job)
+        job = self.submit("--array=0-2", "-o", self.log, SCRIPTS / "pack_array.sbatch")
+        self.assert_completed(job)
+        self.assert_published()
+
+
+if __name__ == "__main__":
+    missing = slurm_lab.why_not()
+    if missing:
+        print("skipped: " + missing)
+        sys.exit(SKIPPED)
+    main()

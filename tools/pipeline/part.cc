@@ -1,0 +1,130 @@
+#include "pipeline/part.h"
+
+#include <charconv>
+#include <optional>
+
+#include "base/text.h"
+
+namespace spk {
+
+namespace {
+
+constexpr uint64_t kMostParts = 1'000'000;
+
+bool to_number(std::string_view text, uint64_t* number) {
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, *number);
+  return !text.empty() && read.ec == std::errc() && read.ptr == end;
+}
+
+Result<PackPart> checked_part(uint64_t index, uint64_t count, const std::string& from) {
+  if (count == 0 || count > kMostParts) {
+    return invalid_argument(
+        str_cat("--part ", from, ": ", count, " parts; expected 1 to ", kMostParts));
+  }
+  if (index >= count) {
+    return invalid_argument(str_cat("--part ", from, ": parts are numbered from 0 to ", count - 1));
+  }
+  return PackPart{static_cast<uint32_t>(index), static_cast<uint32_t>(count)};
+}
+
+class SlurmVariables {
+ public:
+  explicit SlurmVariables(const std::function<const char*(const char*)>& environment)
+      : environment_(environment) {}
+
+  bool has(const char* name) const { return environment_(name) != nullptr; }
+  Result<uint64_t> number(const char* name) const {
+    const char* text = environment_(name);
+    if (text == nullptr) {
+      return invalid_argument(str_cat("--part slurm: ", name, " is not set"))
+          .with_hint(
+              "an array's jobs have SLURM_ARRAY_TASK_ID, _MIN, _MAX and _STEP or _COUNT, "
+              "the tasks of srun SLURM_PROCID and SLURM_NTASKS");
+    }
+    uint64_t value = 0;
+    if (!to_number(text, &value)) {
+      return invalid_argument(
+          str_cat("--part slurm: ", name, " is '", escape_bytes(text), "', which is no number"));
+    }
+    return value;
+  }
+  // Of the jobs of an array: 0-9, 5-20:5 ... Lists with gaps ("1,7,8") are refused, for the
+  // variables do not tell which numbers there are.
+  Result<PackPart> array() const {
+    SPK_ASSIGN(const uint64_t id, number("SLURM_ARRAY_TASK_ID"));
+    SPK_ASSIGN(const uint64_t least, number("SLURM_ARRAY_TASK_MIN"));
+    SPK_ASSIGN(const uint64_t count, number("SLURM_ARRAY_TASK_COUNT"));
+    uint64_t step = 1;
+    if (has("SLURM_ARRAY_TASK_STEP")) {
+      SPK_ASSIGN(step, number("SLURM_ARRAY_TASK_STEP"));
+    }
+    const bool regular = step != 0 && id >= least && (id - least) % step == 0;
+    if (!regular || (id - least) / step >= count) {
+      return invalid_argument(str_cat("--part slurm: the array has ", count, " jobs from ", least,
+                                      " in steps of ", step, ", among which ", id, " is none"))
+          .with_hint("number the array without gaps, as --array=0-7 does");
+    }
+    if (has("SLURM_ARRAY_TASK_MAX")) {
+      SPK_ASSIGN(const uint64_t most, number("SLURM_ARRAY_TASK_MAX"));
+      if (most < least || (most - least) / step + 1 != count) {
+        return invalid_argument(str_cat("--part slurm: the array's numbers from ", least, " to ",
+                                        most, " have gaps: it has ", count, " jobs"))
+            .with_hint("number the array without gaps, as --array=0-7 does");
+      }
+    }
+    return checked_part((id - least) / step, count, "slurm");
+  }
+  Result<PackPart> tasks() const {
+    SPK_ASSIGN(const uint64_t id, number("SLURM_PROCID"));
+    // Of the step, not of the whole job, which the same name stands for outside of srun.
+    const char* count_name = has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
+    SPK_ASSIGN(const uint64_t count, number(count_name));
+    if (count > 1 && !has("SLURM_STEP_ID")) {
+      return invalid_argument(str_cat("--part slurm: this is the script of a job of ", count,
+                                      " tasks, not one of its tasks"))
+          .with_hint("start stripepack with srun");
+    }
+    return checked_part(id, count, "slurm");
+  }
+
+ private:
+  const std::function<const char*(const char*)>& environment_;
+};
+
+Result<PackPart> slurm_part(const std::function<const char*(const char*)>& environment) {
+  const SlurmVariables variables(environment);
+  // A batch script itself is no task of srun, though it has the variables of the job's tasks.
+  const bool in_step = variables.has("SLURM_STEP_NUM_TASKS");
+  const bool in_array = variables.has("SLURM_ARRAY_TASK_ID");
+  if (!in_array) return variables.tasks();
+  SPK_ASSIGN(const PackPart job, variables.array());
+  if (!in_step) return job;
+  SPK_ASSIGN(const PackPart task, variables.tasks());
+  return checked_part(uint64_t{job.index} * task.count + task.index,
+                      uint64_t{job.count} * task.count, "slurm");
+}
+
+}  // namespace
+
+Result<PackPart> parse_part(const std::string& word,
+                            const std::function<const char*(const char*)>& environment) {
+  if (word == "slurm") return slurm_part(environment);
+  const size_t slash = word.find('/');
+  uint64_t index = 0;
+  uint64_t count = 0;
+  if (slash == std::string::npos || !to_number(std::string_view(word).substr(0, slash), &index) ||
+      !to_number(std::string_view(word).substr(slash + 1), &count)) {
+    return invalid_argument(str_cat("--part '", escape_bytes(word), "' is neither I/N nor slurm"))
+        .with_hint("the first of four parts is --part 0/4");
+  }
+  return checked_part(index, count, word);
+}
+
+std::string to_text(const PackPart& part) { return str_cat(part.index, "/", part.count); }
+
+uint64_t first_shard_of(const PackPart& part, uint64_t before) noexcept {
+  return (part.index + part.count - before % part.count) % part.count;
+}
+
+}  // namespace spk
