@@ -219,6 +219,15 @@ class JoinTest(PackTest):
         self.assertEqual([one["labels"] for one in samples(self.path("list"))],
                          [[number] for number in range(7)])
 
+    def test_parts_of_a_job(self):
+        """A part that finds the plan there never lists the source, and opens its samples all the same."""
+        self.write(["key", "words", "n"], [[key, "w" + key, 5] for key in self.keys])
+        options = ("--join", self.table, "--shards", "3", "--chunk-size", "64KiB")
+        self.pack(self.src, self.path("alone"), *options)
+        for index in range(3):
+            self.pack(self.src, self.out, *options, "--part", "%d/3" % index)
+        self.assert_same_pack(self.out, self.path("alone"))
+
     def test_bytes_do_not_depend_on_memory(self):
         made = pictures.make_folder(self.path("many"), {"cat": 400}, 700, 800)
         self.write(["key", "words", "n"],

@@ -117,11 +117,11 @@ class JoinSource::Merger {
       : table_(table), options_(options), listing_(*listing) {}
 
   Status prepare();
-  Status run(ExternalSorter& entries, bool has_texts, const Sink& sink);
+  Status run(ExternalSorter& entries, bool carries_texts, const Sink& sink);
 
  private:
   Status add_field(const JoinColumn& column);
-  Status set(SampleEntry* entry, const JoinRow* row, bool has_texts);
+  Status set(SampleEntry* entry, const JoinRow* row, bool carries_texts);
   void set_label(SampleEntry* entry, const std::string* cell);
   // The cell's number, or what --join-missing gives; nothing where it is to be absent.
   std::optional<uint64_t> number(const JoinColumn& column, const std::string* cell) const;
@@ -228,8 +228,9 @@ void JoinSource::Merger::set_label(SampleEntry* entry, const std::string* cell) 
 }
 
 // ROW is null where there is none.
-Status JoinSource::Merger::set(SampleEntry* entry, const JoinRow* row, bool has_texts) {
+Status JoinSource::Merger::set(SampleEntry* entry, const JoinRow* row, bool carries_texts) {
   const SampleEntry inner = *entry;
+  const bool has_texts = listing_.blobs.size() > inner_blobs_;
   std::vector<std::string> texts;
   if (listing_.numbers.size() > inner_numbers_) entry->numbers.resize(inner_numbers_);
   if (has_texts && entry->blob_bytes.empty()) entry->blob_bytes = {entry->size_bytes};
@@ -254,7 +255,7 @@ Status JoinSource::Merger::set(SampleEntry* entry, const JoinRow* row, bool has_
       texts.push_back(*cell);
     }
   }
-  if (has_texts) entry->path = encode_place(inner, texts);
+  if (carries_texts) entry->path = encode_place(inner, texts);
   return {};
 }
 
@@ -284,7 +285,7 @@ Status JoinSource::Merger::refuse_lonely() const {
   return Status(Code::kMismatch, message).at_path(table_.path()).with_hint(hint);
 }
 
-Status JoinSource::Merger::run(ExternalSorter& entries, bool has_texts, const Sink& sink) {
+Status JoinSource::Merger::run(ExternalSorter& entries, bool carries_texts, const Sink& sink) {
   SPK_ASSIGN(const auto stream, entries.read());
   SPK_ASSIGN(JoinTable::Rows rows, table_.rows());
   std::string row_key;
@@ -311,7 +312,7 @@ Status JoinSource::Merger::run(ExternalSorter& entries, bool has_texts, const Si
     if (found) row_was_used = true;
     if (entry.reject.empty()) {
       if (!found) missing_.add(entry.key);
-      SPK_TRY(set(&entry, found ? &row : nullptr, has_texts));
+      SPK_TRY(set(&entry, found ? &row : nullptr, carries_texts));
     }
     SPK_TRY(sink(std::move(entry)));
   }
@@ -341,8 +342,15 @@ Result<std::unique_ptr<Source>> JoinSource::around(std::unique_ptr<Source> inner
     return invalid_argument(str_cat("--join-missing ", escape_bytes(missing),
                                     " is none of refuse, absent and a number"));
   }
-  return std::unique_ptr<Source>(
+  bool carries_texts = false;
+  for (const JoinColumn& column : table->columns()) {
+    const bool may_be_text = !column.told || *column.told == JoinType::kText;
+    carries_texts = carries_texts || (may_be_text && column.field != "label");
+  }
+  std::unique_ptr<JoinSource> source(
       new JoinSource(std::move(inner), std::move(table), std::move(spool)));
+  source->carries_texts_ = carries_texts;
+  return std::unique_ptr<Source>(std::move(source));
 }
 
 Result<Listing> JoinSource::list(const PackOptions& options, const Sink& sink) {
@@ -351,11 +359,6 @@ Result<Listing> JoinSource::list(const PackOptions& options, const Sink& sink) {
     SPK_ASSIGN(spill, spool_->sorting_place());
   }
   SPK_TRY(table_->read_rows(options, spill));
-  has_texts_ = false;
-  for (size_t i = 0; i < table_->columns().size(); ++i) {
-    const bool is_text = table_->columns()[i].type == JoinType::kText;
-    has_texts_ = has_texts_ || (is_text && i != table_->label_column());
-  }
   PackOptions inner_options = options;
   if (table_->label_column() != SIZE_MAX) inner_options.labels = LabelMode::kNone;
   Collector collector(*this, options, spill);
@@ -365,12 +368,12 @@ Result<Listing> JoinSource::list(const PackOptions& options, const Sink& sink) {
   SPK_TRY(collector.entries().finish());
   Merger merger(*table_, options, &listing);
   SPK_TRY(merger.prepare());
-  SPK_TRY(merger.run(collector.entries(), has_texts_, sink));
+  SPK_TRY(merger.run(collector.entries(), carries_texts_, sink));
   return listing;
 }
 
 Result<std::unique_ptr<SampleHandle>> JoinSource::open(const SampleEntry& entry) const {
-  if (!has_texts_ || !entry.reject.empty()) return inner_->open(entry);
+  if (!carries_texts_ || !entry.reject.empty()) return inner_->open(entry);
   SPK_ASSIGN(const Place place, decode_place(entry));
   auto all = std::make_unique<JoinedHandle>();
   SPK_ASSIGN(auto inner, inner_->open(place.inner));

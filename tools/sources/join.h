@@ -32,7 +32,9 @@ class JoinSource : public Source {
   std::unique_ptr<Source> inner_;
   std::unique_ptr<JoinTable> table_;
   std::shared_ptr<Spool> spool_;
-  bool has_texts_ = false;  // a column may become a text: entries then carry texts in their places
+  // A column may become a text: entries then carry texts in their places. Told by header and
+  // options alone, so that a process that never listed opens entries as well.
+  bool carries_texts_ = false;
 };
 
 }  // namespace spk
