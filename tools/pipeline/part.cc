@@ -124,7 +124,8 @@ Result<PackPart> parse_part(const std::string& word,
 std::string to_text(const PackPart& part) { return str_cat(part.index, "/", part.count); }
 
 uint64_t first_shard_of(const PackPart& part, uint64_t before) noexcept {
-  return (part.index + part.count - before % part.count) % part.count;
+  // The least that makes before + it leave the index; count - 1 stands for -1.
+  return (part.index + (part.count - 1) * (before % part.count)) % part.count;
 }
 
 }  // namespace spk

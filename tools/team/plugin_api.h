@@ -7,10 +7,6 @@
 #ifndef STRIPEPACK_TEAM_PLUGIN_API_H_
 #define STRIPEPACK_TEAM_PLUGIN_API_H_
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define SPK_TEAM_PLUGIN_VERSION 1
 #define SPK_TEAM_PLUGIN_SYMBOL "stripepack_team_plugin"
 
@@ -36,9 +32,5 @@ typedef struct SpkTeamPlugin {
 } SpkTeamPlugin;
 
 typedef const SpkTeamPlugin* (*SpkTeamPluginFunction)(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif /* STRIPEPACK_TEAM_PLUGIN_API_H_ */

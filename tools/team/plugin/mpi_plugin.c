@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../plugin_api.h"
+#include "team/plugin_api.h"
 
 enum { kStopTag = 7 };
 
@@ -92,8 +92,15 @@ static void library(char* text, int bytes) {
 
 __attribute__((visibility("default"))) const SpkTeamPlugin* stripepack_team_plugin(void);
 const SpkTeamPlugin* stripepack_team_plugin(void) {
-  static const SpkTeamPlugin kPlugin = {
-      SPK_TEAM_PLUGIN_VERSION, start,        begin_gather, begin_gather_each, test_gather,
-      send_stop,               receive_stop, finish,       error_text,        library};
+  static const SpkTeamPlugin kPlugin = {SPK_TEAM_PLUGIN_VERSION,
+                                        start,
+                                        begin_gather,
+                                        begin_gather_each,
+                                        test_gather,
+                                        send_stop,
+                                        receive_stop,
+                                        finish,
+                                        error_text,
+                                        library};
   return &kPlugin;
 }
