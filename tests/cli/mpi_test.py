@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
 from packing import (BUILD, DONE, FAILED, NO, PROGRAM, REJECTS, SHIM, USAGE, Done,  # noqa: E402
-                     PackTest, all_names, faulty, main, remove_tree, run, text)
+                     PackTest, all_names, faulty, main, remove_tree, run, sha256, text)
 
 SHAPE = ["--shards", "7", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
 LAUNCHERS = {
@@ -217,6 +217,28 @@ class MpiTest(PackTest):
                     mine = [line for line in done.out.splitlines() if line in
                             alone.out.splitlines()]
                     self.assertEqual(mine, alone.out.splitlines(), str(done))
+
+    def test_export(self):
+        self.pack(self.src, self.path("pack"), *SHAPE)
+        kinds = [name for name in ("folder", "tar", "tfrecord", "csv")]
+        for kind in kinds:
+            alone = self.path("alone-" + kind)
+            options = [] if kind in ("csv", "folder") else ["--shards", "5"]
+            self.expect(run("export", self.path("pack"), alone, "--to", kind, *options), DONE)
+            for mpi in self.mpis:
+                with self.subTest(mpi=mpi, kind=kind):
+                    done = self.mpirun(mpi, 3, "export", self.path("pack"), self.out, "--to", kind,
+                                       *options)
+                    self.expect(done, DONE, "exported 70 samples")
+                    self.assertEqual(done.out.count(b"exported"), 1)
+                    self.assertEqual(all_names(self.out), all_names(alone))
+                    for name in all_names(alone):
+                        self.assertEqual(sha256(os.path.join(self.out, name)),
+                                         sha256(os.path.join(alone, name)), name)
+                    done = self.mpirun(mpi, 2, "export", self.path("pack"), self.out, "--to", kind)
+                    self.assertEqual(done.code, FAILED, str(done))
+                    self.assertEqual(len(own_lines(done)), 1, str(done))
+                    remove_tree(self.out)
 
     def test_a_launcher_that_no_plugin_fits(self):
         away = self.path("bin")

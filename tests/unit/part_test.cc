@@ -83,7 +83,7 @@ TEST(Part, EachShardIsOneParts) {
 
 TEST(PlansFile, ComesBackAsWritten) {
   const test::TempDir temp;
-  const Directory dir = *Directory::open(temp.path());
+  const Directory dir = Directory::open(temp.path()).value();
   PlansFile plans;
   plans.command = "stripepack pack 'a b' out --part 0/4";
   plans.source = "a b\xff";

@@ -26,6 +26,7 @@ class ExportCommand : public Command {
  public:
   void add_to(CLI::App& app) override;
   bool chosen() const override { return sub_->parsed(); }
+  bool deals_to_ranks() const override { return true; }
   int run(Ui& ui) override;
 
  private:
@@ -35,8 +36,15 @@ class ExportCommand : public Command {
     ExportJob job;
   };
 
+  int run_export(Ui& ui);
   Status export_all(Ui& ui, const std::vector<NamedPack>& packs);
-  Result<SplitExport> prepare(const NamedPack& named) const;
+  Status prepare_all(const std::vector<NamedPack>& packs, std::vector<SplitExport>* exports);
+  Result<ExportPlace> take_place(const std::vector<NamedPack>& packs);
+  Status write_files(Progress& progress, const ExportPlace& place,
+                     std::vector<SplitExport>& exports);
+  Status finish_export(Ui& ui, Progress& progress, ExportPlace& place,
+                       std::vector<SplitExport>& exports);
+  Result<SplitExport> prepare(const NamedPack& named);
   Status prove(Ui& ui, Progress& progress, const SplitExport& one, const std::string& path);
   Status check_apart() const;
   Status choose_samples(const Pack& pack, ExportJob* job) const;
@@ -152,7 +160,7 @@ Status ExportCommand::choose_samples(const Pack& pack, ExportJob* job) const {
   return {};
 }
 
-Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named) const {
+Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named) {
   SplitExport one{&named, nullptr, {}};
   one.job.options = options_;
   if (one.job.options.prefix.empty()) {
@@ -168,7 +176,7 @@ Result<ExportCommand::SplitExport> ExportCommand::prepare(const NamedPack& named
   one.job.pack = named.pack.get();
   one.job.sink = one.sink.get();
   one.job.jobs = jobs_;
-  one.job.cancel = &cancel_flag();
+  one.job.cancel = &team().stop_flag();
   if (verify_) SPK_TRY(can_prove_export(one.job));
   SPK_TRY(choose_samples(*named.pack, &one.job));
   return one;
@@ -194,36 +202,82 @@ Status ExportCommand::check_apart() const {
       .with_hint("choose a DEST beside it");
 }
 
-Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
+Status ExportCommand::prepare_all(const std::vector<NamedPack>& packs,
+                                  std::vector<SplitExport>* exports) {
   SPK_TRY(check_apart());
   // All that can be wrong with the options shows before a file is written.
-  std::vector<SplitExport> exports;
   uint64_t chosen = 0;
   for (const NamedPack& named : packs) {
     auto one = prepare(named);
     if (!one.ok()) return std::move(one).status().at_path(named.path);
     chosen += one->job.samples.size();
-    exports.push_back(std::move(*one));
+    exports->push_back(std::move(*one));
   }
-  if (chosen == 0) {
-    none_chosen_ = true;
-    return Status(Code::kNotFound, "no sample matches").at_path(path_);
+  if (chosen != 0) return {};
+  none_chosen_ = true;
+  return Status(Code::kNotFound, "no sample matches").at_path(path_);
+}
+
+// The first rank claims DEST for all, and makes the folders.
+Result<ExportPlace> ExportCommand::take_place(const std::vector<NamedPack>& packs) {
+  Status status;
+  std::optional<ExportPlace> place;
+  if (team().first()) {
+    auto taken = ExportPlace::take(target_, request(packs), force_, restart_);
+    status = taken.status();
+    if (taken.ok()) place.emplace(std::move(taken).value());
+    for (const NamedPack& named : packs) {
+      if (!place || !status.ok()) break;
+      status = place->directory_of_split(named.split).status();
+      if (status.ok()) status = place->records_of_split(named.split).status();
+    }
   }
-  SPK_ASSIGN(ExportPlace place, ExportPlace::take(target_, request(packs), force_, restart_));
-  Progress progress(ui, progress_);
+  SPK_TRY(agree(team(), status, "").status());
+  if (!place) {
+    auto attached = ExportPlace::attach(target_);
+    status = attached.status();
+    if (attached.ok()) place.emplace(std::move(attached).value());
+  }
+  SPK_TRY(agree(team(), status, "").status());
+  return std::move(*place);
+}
+
+// This rank's files.
+Status ExportCommand::write_files(Progress& progress, const ExportPlace& place,
+                                  std::vector<SplitExport>& exports) {
   for (SplitExport& one : exports) {
     SPK_ASSIGN(const Directory directory, place.directory_of_split(one.named->split));
+    SPK_ASSIGN(const Directory records, place.records_of_split(one.named->split));
     StageTotals stage;
-    stage.samples = one.job.samples.size();
-    stage.bytes = one.job.payload_bytes;
+    stage.samples = one.job.samples.size() / team().size();
+    stage.bytes = one.job.payload_bytes / team().size();
     progress.stage(one.named->split.empty() ? "exporting" : "exporting " + one.named->split, stage);
     one.job.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
-    SPK_ASSIGN(const Directory records, place.records_of_split(one.named->split));
+    one.job.rank = team().rank();
+    one.job.ranks = team().size();
     SPK_ASSIGN(const ExportResult result, export_pack(one.job, directory, records));
     totals_.samples += result.samples;
     totals_.bytes += result.bytes;
     totals_.files += result.files;
     totals_.files_kept += result.files_kept;
+    one.job.advance = {};
+  }
+  return {};
+}
+
+// What one process does once all files are there: what goes over all of them, the proof, the name.
+Status ExportCommand::finish_export(Ui& ui, Progress& progress, ExportPlace& place,
+                                    std::vector<SplitExport>& exports) {
+  for (SplitExport& one : exports) {
+    if (team().size() == 1) break;  // is done
+    SPK_ASSIGN(const Directory directory, place.directory_of_split(one.named->split));
+    SPK_ASSIGN(const Directory records, place.records_of_split(one.named->split));
+    one.job.rank = 0;
+    one.job.ranks = 1;
+    SPK_ASSIGN(const ExportResult result, export_pack(one.job, directory, records));
+    totals_.samples += result.samples;
+    totals_.bytes += result.bytes;
+    totals_.files += result.files;
   }
   if (verify_) {
     for (const SplitExport& one : exports) {
@@ -239,6 +293,23 @@ Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
         .with_hint("--restart writes it anew");
   }
   return place.publish(&aside_);
+}
+
+Status ExportCommand::export_all(Ui& ui, const std::vector<NamedPack>& packs) {
+  std::vector<SplitExport> exports;
+  SPK_TRY(agree(team(), prepare_all(packs, &exports), "").status());
+  SPK_ASSIGN(ExportPlace place, take_place(packs));
+  Progress progress(ui, progress_);
+  const Status written = write_files(progress, place, exports);
+  if (!written.ok()) team().tell_stop();
+  SPK_ASSIGN(const std::vector<std::string> kept,
+             agree(team(), written, std::to_string(totals_.files_kept)));
+  Status finished;
+  if (team().first()) {
+    for (size_t rank = 1; rank < kept.size(); ++rank) totals_.files_kept += std::stoull(kept[rank]);
+    finished = finish_export(ui, progress, place, exports);
+  }
+  return agree(team(), finished, "").status();
 }
 
 Status ExportCommand::prove(Ui& ui, Progress& progress, const SplitExport& one,
@@ -287,8 +358,16 @@ void ExportCommand::tell(Ui& ui) const {
 
 int ExportCommand::run(Ui& ui) {
   jobs_ = resolve_jobs(jobs_);
+  const int code = run_export(ui);
+  // What only the first rank saw decides for all.
+  auto told = team().all_gather(std::to_string(code));
+  return told.ok() ? std::stoi(told->front()) : ui.fail(told.status());
+}
+
+int ExportCommand::run_export(Ui& ui) {
   const Result<std::vector<NamedPack>> packs = open_packs(path_);
-  if (!packs.ok()) return ui.fail(packs.status());
+  const Status opened = agree(team(), packs.status(), "").status();
+  if (!opened.ok()) return ui.fail(opened);
   Status status = export_all(ui, *packs);
   if (status.ok()) {
     tell(ui);

@@ -93,6 +93,17 @@ Result<ExportPlace> ExportPlace::take(const std::string& dest, const std::string
   return export_place;
 }
 
+Result<ExportPlace> ExportPlace::attach(const std::string& dest) {
+  ExportPlace export_place;
+  SPK_ASSIGN(export_place.place_, split_output(dest));
+  SPK_ASSIGN(export_place.parent_, Directory::open(export_place.place_.parent));
+  SPK_ASSIGN(export_place.partial_,
+             Directory::open_at(export_place.parent_, export_place.place_.partial_name()));
+  SPK_ASSIGN(export_place.own_, Directory::open_at(export_place.partial_, kOwnName));
+  SPK_ASSIGN(export_place.files_, Directory::open_at(export_place.partial_, kFilesName));
+  return export_place;
+}
+
 Result<Directory> ExportPlace::directory_of_split(const std::string& split) const {
   return split.empty() ? Directory::open_at(partial_, kFilesName)
                        : open_or_make_folder_at(files_, split);

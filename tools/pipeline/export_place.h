@@ -21,6 +21,8 @@ class ExportPlace {
   // which throws it away).
   static Result<ExportPlace> take(const std::string& dest, const std::string& request, bool force,
                                   bool restart);
+  // For the ranks of a run whose first one has taken it.
+  static Result<ExportPlace> attach(const std::string& dest);
   // Where files go: `files`, or for a split a folder in it.
   Result<Directory> directory_of_split(const std::string& split) const;
   // Where the records of a split's files go; not part of what is published.

@@ -146,7 +146,8 @@ class Exporter {
             std::clamp<uint64_t>(job.jobs, 1, std::max<uint64_t>(file_count_, 1)))),
         batch_bytes_(
             std::clamp<uint64_t>(job.options.memory_bytes / threads_ / 4, 1, kMostBatchBytes)),
-        files_(file_count_) {}
+        files_(file_count_),
+        next_file_(job.rank) {}
 
   Result<ExportResult> run() {
     std::vector<std::jthread> threads;
@@ -158,6 +159,7 @@ class Exporter {
     work();
     threads.clear();  // joins
     if (!first_error_.ok()) return first_error_;
+    if (job_.ranks > 1) return result_;
     SPK_TRY(job_.sink->finish(directory_, files_));
     for (const ExportedFile& file : files_) {
       result_.samples += file.samples;
@@ -170,7 +172,7 @@ class Exporter {
  private:
   void work() {
     for (;;) {
-      const uint64_t file = next_file_.fetch_add(1);
+      const uint64_t file = next_file_.fetch_add(job_.ranks);
       if (file >= file_count_ || stop_) return;
       const Status status = export_file(file);
       if (status.ok()) continue;
@@ -244,7 +246,7 @@ class Exporter {
   const uint32_t threads_;
   const uint64_t batch_bytes_;
   std::vector<ExportedFile> files_;  // each is written by one thread
-  std::atomic<uint64_t> next_file_{0};
+  std::atomic<uint64_t> next_file_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  // guards what follows
   ExportResult result_;

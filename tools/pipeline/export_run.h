@@ -21,6 +21,10 @@ struct ExportJob {
   std::vector<uint64_t> samples;
   uint64_t payload_bytes = 0;  // of these
   uint32_t jobs = 1;
+  // Every `ranks`th file from `rank` on, for several processes that share the work. Whoever comes
+  // last calls export_pack for all: it finds every file's record, and finishes the whole.
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(uint64_t samples, uint64_t bytes)> advance;  // from any thread
 };
