@@ -240,6 +240,29 @@ class MpiTest(PackTest):
                     self.assertEqual(len(own_lines(done)), 1, str(done))
                     remove_tree(self.out)
 
+    def test_extract(self):
+        self.pack(self.src, self.path("pack"), *SHAPE)
+        with open(self.path("pack", "shard-00002.spks"), "r+b") as file:
+            file.seek(20000)
+            file.write(b"damage")
+        alone = run("extract", self.path("pack"), self.path("alone"), "--manifest",
+                    self.path("alone.tsv"))
+        self.expect(alone, NO, "could not be read")
+        for mpi in self.mpis:
+            with self.subTest(mpi=mpi):
+                done = self.mpirun(mpi, 3, "extract", self.path("pack"), self.out, "--manifest",
+                                   self.path("list.tsv"))
+                self.assertEqual(done.code, NO, str(done))
+                self.assertEqual([line for line in done.out.splitlines()
+                                  if line.startswith(b"extracted")], alone.out.splitlines())
+                self.assertEqual(sorted(line for line in done.err.splitlines()
+                                        if line.startswith(b"not extracted")),
+                                 sorted(line for line in alone.err.splitlines()
+                                        if line.startswith(b"not extracted")))
+                self.assertEqual(all_names(self.out), all_names(self.path("alone")))
+                self.assertEqual(sha256(self.path("list.tsv")), sha256(self.path("alone.tsv")))
+                remove_tree(self.out)
+
     def test_a_launcher_that_no_plugin_fits(self):
         away = self.path("bin")
         os.mkdir(away)

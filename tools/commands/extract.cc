@@ -33,10 +33,12 @@ class ExtractCommand : public Command {
     add_json_option(*sub_);
   }
   bool chosen() const override { return sub_->parsed(); }
+  bool deals_to_ranks() const override { return true; }
 
   int run(Ui& ui) override {
     Result<std::vector<NamedPack>> packs = open_packs(path_);
-    if (!packs.ok()) return ui.fail(packs.status());
+    const Status opened = agree(team(), packs.status(), "").status();
+    if (!opened.ok()) return ui.fail(opened);
     const Status status = extract_all(*packs, ui);
     if (!status.ok()) {
       // What stopped it concerns files; exit codes for other packs and options do not apply.
@@ -64,27 +66,61 @@ class ExtractCommand : public Command {
   }
 
  private:
-  Status extract_all(const std::vector<NamedPack>& packs, Ui& ui) {
+  Status plan_all(const std::vector<NamedPack>& packs,
+                  std::vector<std::unique_ptr<ExtractRun>>* runs) {
     // All that can be wrong with the options shows before a file is written.
-    std::vector<std::unique_ptr<ExtractRun>> runs;
     for (const NamedPack& named : packs) {
       ExtractSettings settings;
       settings.replace = force_;
       settings.jobs = resolve_jobs(jobs_);
+      settings.rank = team().rank();
+      settings.ranks = team().size();
+      settings.stop = &team().stop_flag();
       SPK_ASSIGN(settings.field, find_blob_field(named.pack->schema(), field_));
       SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack));
       SPK_ASSIGN(auto run, ExtractRun::plan(*named.pack, filter, settings));
       chosen_ += run->chosen_samples();
-      runs.push_back(std::move(run));
+      runs->push_back(std::move(run));
     }
+    return {};
+  }
+
+  Status extract_all(const std::vector<NamedPack>& packs, Ui& ui) {
+    std::vector<std::unique_ptr<ExtractRun>> runs;
+    SPK_TRY(agree(team(), plan_all(packs, &runs), "").status());
     if (chosen_ == 0 && !filter_.all()) return {};
-    SPK_ASSIGN(const Directory target, open_target());
+    std::vector<Directory> roots;
     std::optional<NamedFile> manifest;  // found now, for it may lie in the target
-    if (!manifest_.empty()) {
-      SPK_ASSIGN(manifest, NamedFile::find(manifest_, "--manifest"));
+    // The first rank makes the folders; the others find them.
+    for (const bool turn : {true, false}) {
+      Status made;
+      if (team().first() == turn) made = make_roots(packs, &roots, &manifest);
+      SPK_TRY(agree(team(), made, "").status());
     }
-    for (size_t i = 0; i < packs.size(); ++i) SPK_TRY(extract(packs[i], *runs[i], target, ui));
-    return manifest ? write_manifest(packs, runs, *manifest) : Status();
+    for (size_t i = 0; i < packs.size(); ++i) SPK_TRY(extract(packs[i], *runs[i], roots[i], ui));
+    Status listed;
+    if (manifest) listed = write_manifest(packs, runs, *manifest);
+    return agree(team(), listed, "").status();
+  }
+
+  // One for each pack.
+  Status make_roots(const std::vector<NamedPack>& packs, std::vector<Directory>* roots,
+                    std::optional<NamedFile>* manifest) {
+    SPK_ASSIGN(const Directory target, open_target());
+    if (!manifest_.empty() && team().first()) {
+      SPK_ASSIGN(*manifest, NamedFile::find(manifest_, "--manifest"));
+    }
+    for (const NamedPack& named : packs) {
+      Directory root;
+      if (named.split.empty()) {
+        SPK_ASSIGN(root, Directory::open(target.path()));
+      } else {
+        SPK_ASSIGN(root, open_or_make_folder_at(target, named.split));
+      }
+      if (filter_.all() && team().first()) SPK_TRY(make_class_folders(*named.pack, root));
+      roots->push_back(std::move(root));
+    }
+    return {};
   }
 
   Result<Directory> open_target() const {
@@ -94,19 +130,23 @@ class ExtractCommand : public Command {
     return target;
   }
 
-  Status extract(const NamedPack& named, ExtractRun& run, const Directory& target, Ui& ui) {
-    Directory inner;
-    if (!named.split.empty()) {
-      SPK_ASSIGN(inner, open_or_make_folder_at(target, named.split));
-    }
-    const Directory& root = named.split.empty() ? target : inner;
-    if (filter_.all()) SPK_TRY(make_class_folders(*named.pack, root));
+  Status extract(const NamedPack& named, ExtractRun& run, const Directory& root, Ui& ui) {
     Status status;
     {
       Progress progress(ui, progress_);
+      const uint64_t ranks = team().size();
       progress.stage(named.split.empty() ? "extracting" : str_cat("extracting ", named.split),
-                     {run.chosen_samples(), run.chosen_bytes(), 0, 0});
+                     {run.chosen_samples() / ranks, run.chosen_bytes() / ranks, 0, 0});
       status = run.write(root, progress);
+    }
+    if (team().size() > 1) {
+      if (!status.ok()) team().tell_stop();
+      SPK_ASSIGN(const std::vector<std::string> told, agree(team(), status, run.outcome()));
+      for (uint32_t rank = 0; rank < told.size(); ++rank) {
+        if (rank != team().rank() && !run.merge(told[rank])) {
+          return internal_error("a rank sent what no rank sends");
+        }
+      }
     }
     totals_.written += run.counts().written;
     totals_.bytes += run.counts().bytes;

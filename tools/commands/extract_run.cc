@@ -5,8 +5,10 @@
 #include <thread>
 
 #include "base/text.h"
+#include "base/varint.h"
 #include "sinks/blob_copy.h"
 #include "sinks/folder_writer.h"
+#include "team/team.h"
 #include "ui/signals.h"
 
 namespace spk {
@@ -17,6 +19,11 @@ namespace {
 constexpr uint64_t kBatchBytes = uint64_t{16} << 20;
 // Folders kept open by all threads together: well below the usual limit of 1,024 descriptors.
 constexpr size_t kOpenFolders = 512;
+
+Status stopped() {
+  Status status = cancel_status();
+  return status.ok() ? Status(Code::kCancelled, "stopped") : status;
+}
 
 }  // namespace
 
@@ -40,7 +47,7 @@ Status ExtractRun::plan_samples(const SampleFilter& filter) {
   const FactReader reader(pack_);
   states_.resize(pack_.sample_count(), State::kNotChosen);
   for (uint64_t sample = filter.begin(); sample < filter.end(); ++sample) {
-    if (cancel_flag()) return cancel_status();
+    if (stopping()) return stopped();
     SPK_ASSIGN(const SampleFacts facts, reader.read(sample));
     if (!filter.matches(facts)) continue;
     states_[sample] = State::kChosen;
@@ -63,14 +70,14 @@ Status ExtractRun::write(const Directory& root, Progress& progress) {
   work(root, progress);
   threads.clear();  // joins
   if (!fatal_.ok()) return fatal_;
-  return cancel_status();
+  return settings_.stop->load() ? stopped() : Status();
 }
 
 void ExtractRun::work(const Directory& root, Progress& progress) {
   const size_t folders = std::max<size_t>(2, kOpenFolders / std::max(1u, settings_.jobs));
   Worker worker{FolderWriter(root, settings_.replace, folders), progress, {}, {}, 0, {}};
-  while (!stop_ && !cancel_flag()) {
-    const uint64_t number = next_chunk_.fetch_add(1);
+  while (!stopping()) {
+    const uint64_t number = next_chunk_.fetch_add(settings_.ranks);
     if (number >= pack_.chunk_count()) return;
     const Result<ChunkLocation> chunk = pack_.chunk(number);
     if (!chunk.ok()) return stop_with(0, chunk.status());
@@ -83,7 +90,7 @@ Status ExtractRun::extract_chunk(const ChunkLocation& chunk, Worker& worker) {
   const uint64_t end = chunk.first_sample + chunk.sample_count;
   for (uint64_t sample = chunk.first_sample; sample < end; ++sample) {
     if (states_[sample] != State::kChosen) continue;
-    if (stop_ || cancel_flag()) return {};
+    if (stopping()) return {};
     SPK_ASSIGN(const SampleLocation place, pack_.locate(sample, settings_.field));
     if (!place.present) {
       Status absent(Code::kNotFound,
@@ -119,7 +126,7 @@ Status ExtractRun::read_and_write(Worker& worker) {
   Status overall = pack_.read_many(settings_.field, items);
   if (!overall.ok() && overall.code() != Code::kPartial) return overall;
   for (ReadItem& item : items) {
-    if (stop_ || cancel_flag()) return {};
+    if (stopping()) return {};
     Status status = std::move(item.status);
     const bool reading = !status.ok();
     if (!reading) {
@@ -138,7 +145,7 @@ Status ExtractRun::write_large(uint64_t sample, Worker& worker) {
   return worker.writer.write(names_.path_of(sample, key), [&](const File& file) {
     uint64_t at = 0;
     return copy_blob(pack_, sample, settings_.field, [&](ByteSpan piece) {
-      if (cancel_flag()) return cancel_status();
+      if (settings_.stop->load()) return stopped();
       Status status = file.write_all(at, piece);
       at += piece.size();
       return status;
@@ -166,6 +173,58 @@ Status ExtractRun::settle(uint64_t sample, uint64_t bytes, Status status, bool r
   failures_.emplace(sample, ExtractFailure{std::move(key), std::move(status)});
   if (failures_.size() > kFailuresKept) failures_.erase(std::prev(failures_.end()));
   return {};
+}
+
+std::string ExtractRun::outcome() const {
+  std::string bytes;
+  for (const uint64_t number : {counts_.written, counts_.bytes, counts_.damaged, counts_.existing,
+                                static_cast<uint64_t>(failures_.size())}) {
+    append_varint(bytes, number);
+  }
+  for (const auto& [sample, failure] : failures_) {
+    append_varint(bytes, sample);
+    append_string(bytes, failure.key);
+    append_string(bytes, encode_status(failure.status));
+  }
+  uint64_t last = 0;
+  for (uint64_t sample = 0; sample < states_.size(); ++sample) {
+    if (states_[sample] != State::kWritten) continue;
+    append_varint(bytes, sample - last);  // chunks are neighbours: mostly one byte
+    last = sample;
+  }
+  return bytes;
+}
+
+bool ExtractRun::merge(std::string_view bytes) {
+  ByteSpan rest = as_bytes(bytes);
+  ExtractCounts more;
+  uint64_t failures = 0;
+  if (!take_varint(&rest, &more.written) || !take_varint(&rest, &more.bytes) ||
+      !take_varint(&rest, &more.damaged) || !take_varint(&rest, &more.existing) ||
+      !take_varint(&rest, &failures)) {
+    return false;
+  }
+  counts_.written += more.written;
+  counts_.bytes += more.bytes;
+  counts_.damaged += more.damaged;
+  counts_.existing += more.existing;
+  for (uint64_t i = 0; i < failures; ++i) {
+    uint64_t sample = 0;
+    std::string_view key, text;
+    Status status;
+    if (!take_varint(&rest, &sample) || !take_string(&rest, &key) || !take_string(&rest, &text) ||
+        !decode_status(text, &status)) {
+      return false;
+    }
+    failures_.emplace(sample, ExtractFailure{std::string(key), std::move(status)});
+    if (failures_.size() > kFailuresKept) failures_.erase(std::prev(failures_.end()));
+  }
+  uint64_t sample = 0;
+  for (uint64_t step = 0; !rest.empty(); sample += step) {
+    if (!take_varint(&rest, &step) || sample + step >= states_.size()) return false;
+    states_[sample + step] = State::kWritten;
+  }
+  return true;
 }
 
 // Of several the one of the first sample is told, whatever the threads' order.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "commands/pack_set.h"
@@ -20,6 +21,10 @@ struct ExtractSettings {
   uint16_t field = 0;
   uint32_t jobs = 1;
   bool replace = false;
+  // Every `ranks`th chunk from `rank` on, for several processes that share the work.
+  uint32_t rank = 0;
+  uint32_t ranks = 1;
+  const std::atomic<bool>* stop = nullptr;  // ends it soon, with kCancelled
 };
 
 // A sample that was not written, and why.
@@ -51,6 +56,10 @@ class ExtractRun {
   // returned, as is a signal. Once only.
   Status write(const Directory& root, Progress& progress);
 
+  // What write() did, for another rank, which adds it to its own. False where BYTES are none.
+  std::string outcome() const;
+  bool merge(std::string_view bytes);
+
   // After write(): whether this sample's file was written.
   bool written(uint64_t sample) const noexcept {
     return sample < states_.size() && states_[sample] == State::kWritten;
@@ -64,7 +73,8 @@ class ExtractRun {
   struct Worker;
 
   ExtractRun(const Pack& pack, const ExtractSettings& settings)
-      : pack_(pack), settings_(settings) {}
+      : pack_(pack), settings_(settings), next_chunk_(settings.rank) {}
+  bool stopping() const { return stop_ || settings_.stop->load(); }
   Status plan_samples(const SampleFilter& filter);
   void work(const Directory& root, Progress& progress);
   Status extract_chunk(const ChunkLocation& chunk, Worker& worker);
@@ -80,7 +90,7 @@ class ExtractRun {
   std::vector<State> states_;  // one a sample; each is written by one thread only
   uint64_t chosen_ = 0;
   uint64_t chosen_bytes_ = 0;
-  std::atomic<uint64_t> next_chunk_{0};
+  std::atomic<uint64_t> next_chunk_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;  // guards what follows
   ExtractCounts counts_;
