@@ -55,6 +55,18 @@ checksummed shards, whose chunks lie on the stripes of a parallel file
 system, and an index. It verifies, repairs, lists, compares and extracts
 packs, and measures how fast they are read.")
 endif()
+if(TARGET spk_plugin_mpich OR TARGET spk_plugin_openmpi OR TARGET spk_plugin_mpi)
+  list(APPEND CPACK_COMPONENTS_ALL mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_NAME stripepack-mpi)
+  set(CPACK_DEBIAN_MPI_PACKAGE_SECTION utils)
+  # One of them suffices, and a site may have its own.
+  set(CPACK_DEBIAN_MPI_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_MPI_PACKAGE_DEPENDS "stripepack ${this}")
+  set(CPACK_DEBIAN_MPI_PACKAGE_SUGGESTS "mpich, openmpi-bin")
+  set(CPACK_DEBIAN_MPI_DESCRIPTION "runs stripepack on many nodes by mpirun
+The parts of stripepack that talk to MPICH and Open MPI, so that mpirun
+starts it on many nodes, which pack, prove and export together.")
+endif()
 if(TARGET spk_image)
   list(APPEND CPACK_COMPONENTS_ALL image image-development)
   set(image libstripepack-image${PROJECT_VERSION_MAJOR})
