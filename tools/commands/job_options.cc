@@ -168,7 +168,9 @@ std::string sbatch_script(const JobOptions& job, const std::vector<std::string>&
       "  code=$?\n"
       "done\n"
       "if [ $code = 138 ]; then  # the time is nearly up\n"
-      "  scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"\n"
+      "  trap - USR1 TERM\n"
+      "  scontrol requeue \"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\" &&\n"
+      "    sleep 600  # until Slurm ends this script, as it does to requeue it\n"
       "fi\n"
       "exit $code\n";
   return text;
