@@ -8,6 +8,7 @@ import pathlib
 import re
 import signal
 import sys
+import tarfile
 import time
 import unittest
 
@@ -151,6 +152,57 @@ class SameBytesTest(PartsTest):
         for index in range(4):
             self.part(index, 4)
         self.assert_published()
+
+
+class SourcesTest(PartsTest):
+    """Parts that did not list a source read from it all the same."""
+
+    def assert_parts_equal_one(self, source, *options, command="pack"):
+        alone, out = self.path("one"), self.path("parts")
+        self.expect(run(command, source, alone, *self.shape, *options), DONE)
+        for index in range(3):
+            self.expect(run(command, source, out, *self.shape, *options, "--part",
+                            "%d/3" % index), DONE)
+        self.assert_same_pack(out, alone)
+        self.assertEqual(all_names(out), all_names(alone))
+        remove_tree(alone)
+        remove_tree(out)
+
+    def test_what_export_writes(self):
+        self.pack(self.src, self.path("pack"))
+        done = run("export", "--help")
+        kinds = re.search(r"--to ([a-z0-9|]+)", text(done.out)).group(1).split("|")
+        self.assertIn("tar", kinds)
+        tried = []
+        for kind in kinds:
+            exported = self.path("as-" + kind)
+            if run("export", self.path("pack"), exported, "--to", kind).code != DONE:
+                continue  # it takes no such pictures, or needs a library
+            with self.subTest(kind=kind):
+                looked = run("pack", exported, self.path("look"), "--dry-run")
+                if looked.code != DONE:
+                    continue  # a table alone
+                self.assert_parts_equal_one(exported)
+                tried.append(kind)
+        self.assertIn("tfrecord", tried)
+
+    def test_packs(self):
+        self.pack(self.src, self.path("pack"))
+        self.assert_parts_equal_one(self.path("pack"), command="repack")
+
+    def test_a_compressed_archive(self):
+        """Part 0 unpacks it beside the plan."""
+        archive = self.path("all.tar.gz")
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(self.src, arcname=".")
+        self.assert_parts_equal_one(archive)
+
+    def test_a_list(self):
+        listed = self.path("list.txt")
+        with open(listed, "w", encoding="ascii") as file:
+            for number, key in enumerate(sorted(self.made)):
+                file.write("%s %d\n" % (key, number % 3))
+        self.assert_parts_equal_one(listed, "--root", self.src)
 
 
 class WaitingTest(PartsTest):

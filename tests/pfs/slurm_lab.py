@@ -158,14 +158,20 @@ class SlurmLab:
     def wait_for_jobs(self, job, limit_seconds=180):
         """Until none of the job is pending or at work; their states."""
         limit = time.monotonic() + limit_seconds
+        waiting = set()
         while True:
             states = self.state_of(job)
             if not set(states.values()) & {"PENDING", "RUNNING", "COMPLETING", "REQUEUED",
                                            "CONFIGURING", "SUSPENDED"}:
                 return states
             for name, state in states.items():
-                if state == "PENDING":  # once requeued it would be held back for two minutes
-                    self.run("scontrol", "update", "JobId=" + name, "StartTime=now", check=False)
+                if state != "PENDING":
+                    waiting.discard(name)
+                elif name not in waiting:
+                    # A job that was requeued is held back for two minutes, so that its node does
+                    # not take it for the one that it has just ended. Some seconds do as well.
+                    waiting.add(name)
+                    self.run("scontrol", "update", "JobId=" + name, "StartTime=now+5", check=False)
             if time.monotonic() > limit:
                 raise RuntimeError("still at work: %s%s" % (states, self.logs()))
             time.sleep(0.1)

@@ -158,6 +158,40 @@ class SlurmTest(PackTest):
         self.assert_completed(job)
         self.assert_published()
 
+    def test_training_goes_on_when_it_is_requeued(self):
+        """By a stand-in for the trainer, which tells what it was started with."""
+        trainer = self.path("trainer.py")
+        pathlib.Path(trainer).write_text(TRAINER)
+        checkpoint = self.path("checkpoint")
+        job = self.submit("-n", "2", "--ntasks-per-node=2", "-N", "1", "--cpus-per-task=1", "-o",
+                          self.path("log"), SCRIPTS / "train_ddp.sbatch", PACK=self.alone,
+                          TRAINER=trainer, CHECKPOINT=checkpoint)
+        limit = time.monotonic() + 60
+        while not os.path.exists(checkpoint):
+            self.assertLess(time.monotonic(), limit, self.logs())
+        self.lab.run("scancel", "--batch", "--signal=USR1", job)
+        self.assert_completed(job)
+        said = self.logs()
+        for rank in (0, 1):
+            self.assertEqual(said.count("began %d of 2 at" % rank), 1, said)
+            self.assertEqual(said.count("went on %d of 2 with %s" % (rank, self.alone)), 1, said)
+
+
+TRAINER = """
+import os, signal, sys, time
+rank, world = os.environ["RANK"], os.environ["WORLD_SIZE"]
+checkpoint = sys.argv[sys.argv.index("--checkpoint") + 1]
+if os.path.exists(checkpoint):
+    print("went on", rank, "of", world, "with", sys.argv[1], flush=True)
+    sys.exit()
+print("began", rank, "of", world, "at", os.environ["MASTER_ADDR"], flush=True)
+open(checkpoint + rank, "w").close()
+if rank == "0":
+    while not os.path.exists(checkpoint + "1"):
+        pass
+    os.rename(checkpoint + "0", checkpoint)
+signal.pause()
+"""
 
 if __name__ == "__main__":
     missing = slurm_lab.why_not()
