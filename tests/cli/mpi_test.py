@@ -58,6 +58,8 @@ class MpiTest(PackTest):
             out, err = process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:
             process.terminate()
+            for rank in self.stopped_ranks():
+                os.kill(rank, signal.SIGKILL)
             out, err = process.communicate()
             self.fail("still running: %s%s" % (text(out), text(err)))
         return Done(process.returncode, out, err, 0, 0)
@@ -116,7 +118,8 @@ class MpiTest(PackTest):
                 self.assertEqual(len(own_lines(done)), 1, str(done))
                 done = self.mpirun(mpi, 3, "pack", self.src, self.out, "--nonsense")
                 self.assertEqual(done.code, USAGE, str(done))
-                self.assertEqual(len(own_lines(done)), 1, str(done))
+                # Open MPI ends all when one ends with an error, and may lose what another said.
+                self.assertLessEqual(len(own_lines(done)), 1, str(done))
 
     @unittest.skipUnless(os.path.exists(SHIM), "needs libfaulty_io.so")
     def test_a_full_disk_on_one_rank(self):
@@ -165,9 +168,11 @@ class MpiTest(PackTest):
                 while len(self.stopped_ranks()) < 2 and time.monotonic() < limit:
                     self.assertIsNone(process.poll())
                 process.send_signal(signal.SIGTERM)
+                told = set()
                 while process.poll() is None and time.monotonic() < limit:
                     for rank, signalled in self.stopped_ranks().items():
-                        if signalled:
+                        if signalled or rank in told:
+                            told.add(rank)  # it may come to one more write
                             with contextlib.suppress(ProcessLookupError):
                                 os.kill(rank, signal.SIGCONT)
                 done = self.end(process)

@@ -51,7 +51,8 @@ Status PackRun::make_plans() {
   if (observer_.stage) observer_.stage("listing", 0, 0);
   const Directory& partial = claim_->partial();
   SPK_ASSIGN(const Directory replan, Directory::create_at(partial, replan_name()));
-  auto planned = make_plan(options_, *source_, replan.path(), shared_.cancel);
+  auto planned = make_plan(options_, *source_, replan.path(),
+                           shared_.told != nullptr ? shared_.told : shared_.cancel);
   if (!planned.ok()) {
     SPK_TRY(partial.remove_tree(replan_name()));
     return std::move(planned).status();
