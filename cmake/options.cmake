@@ -5,6 +5,7 @@ option(SPK_BUILD_PYTHON "Build the Python module (needs pybind11 and Python's he
 option(SPK_BUILD_IMAGE "Build libstripepack-image, which decodes pictures (needs libjpeg)" ON)
 option(SPK_BUILD_SAMPLES "Build the sample trainers" ${PROJECT_IS_TOP_LEVEL})
 option(SPK_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(SPK_TEST_PFS "Run the tests that bring up a real CephFS and a real Slurm (need root)" OFF)
 option(SPK_BUILD_BENCH "Build the benchmarks" OFF)
 option(SPK_BUILD_FUZZERS "Build libFuzzer targets instead of the other tests (needs Clang)" OFF)
 option(SPK_WARNINGS_AS_ERRORS "Warnings stop the build" OFF)

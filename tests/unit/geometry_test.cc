@@ -120,5 +120,29 @@ TEST(Geometry, PositionsAreDealtEvenlyAndCompletely) {
   EXPECT_EQ(shard_positions(10, 4, 1).end, 5u);
 }
 
+TEST(Geometry, TargetsAndRanksGetTheirShards) {
+  const GeometryRequest base = {.sample_count = 1000000, .total_bytes = 100 * kGiB};
+  EXPECT_EQ(resolve(base).shard_count, 100u);
+  const auto with = [&](uint64_t targets, uint64_t ranks) {
+    GeometryRequest request = base;
+    request.target_count = targets;
+    request.rank_count = ranks;
+    return resolve(request).shard_count;
+  };
+  EXPECT_EQ(with(40, 0), 100u);  // two for each already
+  EXPECT_EQ(with(56, 0), 112u);
+  EXPECT_EQ(with(248, 0), 400u);  // of 256 MiB
+  EXPECT_EQ(with(0, 64), 128u);
+  EXPECT_EQ(with(56, 64), 128u);
+  EXPECT_EQ(with(0, 401), 100u);  // too many: units are dealt instead of shards
+  // Beyond 960 only for targets.
+  GeometryRequest huge = {.sample_count = 100000000, .total_bytes = 10000 * kGiB};
+  EXPECT_EQ(resolve(huge).shard_count, 960u);
+  huge.target_count = 1000;
+  EXPECT_EQ(resolve(huge).shard_count, 2000u);
+  huge.shard_count = 7;
+  EXPECT_EQ(resolve(huge).shard_count, 7u);
+}
+
 }  // namespace
 }  // namespace spk

@@ -53,9 +53,12 @@ class LayoutCommand : public Command {
     sub_ = app.add_subcommand("layout", "Show how a pack's shards are striped, or record it anew");
     sub_->add_option("PACK", path_, "A pack, or a folder of splits")->required();
     sub_->add_flag("--refresh", refresh_,
-                   "Look at the files; where they lie otherwise, add a map that new runs use");
+                   "Look at the files; where they lie otherwise than is recorded, add that");
     sub_->add_flag("--shards", shards_, "Each shard's layout and targets");
+    CLI::Option* targets = sub_->add_flag(
+        "--targets", targets_, "Only the target of each chunk by the current map, one a line");
     add_json_option(*sub_);
+    targets->excludes("--json")->excludes("--shards");
   }
   bool chosen() const override { return sub_->parsed(); }
 
@@ -98,6 +101,13 @@ class LayoutCommand : public Command {
   Status show(const NamedPack& named, Ui& ui) const {
     SPK_ASSIGN(const LayoutRecord record, read_layout_record(named.pack->directory()));
     SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(*named.pack));
+    if (targets_) {
+      if (record.current() == nullptr) return {};
+      for (const uint32_t target : chunk_targets(record.current()->shards, places)) {
+        (void)ui.out(std::to_string(target));
+      }
+      return {};
+    }
     if (!ui.json_mode()) {
       if (!named.split.empty()) (void)ui.out(str_cat("split ", named.split));
       if (record.maps.empty()) {
@@ -154,6 +164,7 @@ class LayoutCommand : public Command {
   std::string path_;
   bool refresh_ = false;
   bool shards_ = false;
+  bool targets_ = false;
 };
 
 }  // namespace

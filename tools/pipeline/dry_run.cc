@@ -193,7 +193,8 @@ std::string parent_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-void look_at_output(const std::string& output, DryRunReport* report) {
+Status look_at_output(const PackOptions& options, DryRunReport* report) {
+  const std::string& output = options.output;
   std::string folder = output.empty() ? "." : output;
   Result<Directory> opened = Directory::open(folder);
   while (!opened.ok() && folder != "/" && folder != ".") {
@@ -201,7 +202,13 @@ void look_at_output(const std::string& output, DryRunReport* report) {
     opened = Directory::open(folder);
   }
   report->output_folder = folder;
-  if (!opened.ok()) return;
+  if (!opened.ok()) return {};
+  for (DryRunReport::Split& split : report->splits) {
+    SPK_ASSIGN(StripePlan stripes, plan_stripes(opened->fd(), options.stripes, split.info.geometry,
+                                                split.estimate.pack_bytes));
+    split.stripes_asked = stripes.asked();
+    split.stripes_reasons = std::move(stripes.reasons);
+  }
   if (const auto space = opened->space(); space.ok()) {
     report->free_bytes = space->available_bytes;
     if (space->free_inodes != 0) report->free_files = space->free_inodes;
@@ -212,6 +219,7 @@ void look_at_output(const std::string& output, DryRunReport* report) {
                  bytes <= report->quota.bytes.value_or(UINT64_MAX) &&
                  report->files <= report->free_files.value_or(UINT64_MAX) &&
                  report->files <= report->quota.files.value_or(UINT64_MAX);
+  return {};
 }
 
 double seconds_for(const PlanInfo& info, const ReadRate& rate) {
@@ -263,7 +271,7 @@ Result<DryRunReport> dry_run(const PackOptions& options, Source& source,
     report.work_bytes += plan_bytes * (plan_bytes > options.memory_bytes / 8 ? 3 : 1);
     report.splits.push_back(std::move(split));
   }
-  look_at_output(options.output, &report);
+  SPK_TRY(look_at_output(options, &report));
   time_source(options, watched, &report);
   return report;
 }

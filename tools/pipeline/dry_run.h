@@ -34,6 +34,8 @@ struct DryRunReport {
     PlanInfo info;
     PackEstimate estimate;
     bool made_anew = false;
+    std::string stripes_asked;                 // of the shards' files
+    std::vector<std::string> stripes_reasons;  // why
   };
   std::vector<Split> splits;
 

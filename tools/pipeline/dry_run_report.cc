@@ -54,6 +54,10 @@ void add_split_text(const DryRunReport::Split& split, std::string* out) {
                   " %), tables ", format_size(estimate.table_bytes), ", index and footers ",
                   format_size(estimate.index_bytes), "\n");
   *out += str_cat("  files     ", estimate.files, "\n");
+  *out += str_cat("  stripes   ", escape_bytes(split.stripes_asked), "\n");
+  for (const std::string& reason : split.stripes_reasons) {
+    *out += str_cat("    ", escape_bytes(reason), "\n");
+  }
   if (info.class_counts.empty()) return;
   const auto [least, most] =
       std::minmax_element(info.class_counts.begin(), info.class_counts.end());
@@ -95,6 +99,10 @@ void add_split_json(JsonWriter& json, const DryRunReport::Split& split) {
   json.member("table_bytes", split.estimate.table_bytes);
   json.member("index_bytes", split.estimate.index_bytes);
   json.member("pack_bytes", split.estimate.pack_bytes).member("files", split.estimate.files);
+  json.member_bytes("stripes_asked", split.stripes_asked);
+  json.key("stripes_reasons").begin_array();
+  for (const std::string& reason : split.stripes_reasons) json.bytes(reason);
+  json.end_array();
   json.key("settings").begin_object();
   for (const auto& [name, value] : info.settings) json.member_bytes(name, value);
   json.end_object();

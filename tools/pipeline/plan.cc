@@ -211,6 +211,8 @@ Result<PlanInfo> Planner::make_info(uint32_t split) const {
   request.chunk_bytes = options_.chunk_bytes;
   request.shard_bytes = options_.shard_bytes;
   request.shard_count = options_.shard_count;
+  request.target_count = options_.target_count;
+  request.rank_count = options_.rank_count;
   SPK_ASSIGN(info.geometry, resolve_geometry(request));
   info.shuffled = shuffle_of(split) != ShuffleMode::kNone;
   info.label_kind = totals.labelled != 0 ? listing.label_kind : LabelKind::kNone;

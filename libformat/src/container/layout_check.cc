@@ -62,11 +62,11 @@ Result<std::vector<LayoutFinding>> check_layout(const Pack& pack, const StripeCa
           return !(of(now) == of(recorded->shards));
         });
     if (!moved.empty()) {
-      findings.push_back(
-          {str_cat(moved, " lie otherwise than is recorded (file system then: ",
-                   escape_bytes(recorded->file_system), ", now: ",
-                   calls.identify(pack.directory().fd()).name, "): was the pack copied?"),
-           "`stripepack layout PACK --refresh` adds how they lie now, which new runs then use"});
+      findings.push_back({str_cat(moved, " lie otherwise than is recorded (file system then: ",
+                                  escape_bytes(recorded->file_system),
+                                  ", now: ", calls.identify(pack.directory().fd()).name,
+                                  "): was the pack copied?"),
+                          "`stripepack layout PACK --refresh` adds how they lie now"});
     }
   }
   const uint64_t chunk_bytes = pack.identity().chunk_bytes();

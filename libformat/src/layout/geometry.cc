@@ -17,6 +17,8 @@ constexpr uint64_t kMeanSamplesPerChunk = 16;
 constexpr uint64_t kWantedChunks = 256;
 constexpr uint64_t kDefaultShardBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostDefaultShards = 960;
+constexpr uint64_t kLeastDividedShardBytes = uint64_t{256} << 20;
+constexpr uint64_t kShardsPerTarget = 2;
 constexpr uint64_t kTinySampleBytes = 1024;
 constexpr uint32_t kBlobAlignBytes = 64;
 constexpr uint32_t kTinyBlobAlignBytes = 8;
@@ -29,6 +31,20 @@ uint64_t default_chunk_bytes(uint64_t mean_bytes, uint64_t total_bytes) {
     chunk /= 2;
   }
   return chunk;
+}
+
+// More shards, for targets and ranks, as long as none gets too small for its own open.
+uint64_t divide_among(const GeometryRequest& request, uint64_t shards) {
+  const uint64_t most =
+      std::min<uint64_t>(request.total_bytes / kLeastDividedShardBytes, kMaxShards);
+  if (request.target_count != 0) {
+    shards = std::max(shards, std::min(kShardsPerTarget * request.target_count, most));
+  }
+  if (request.rank_count != 0) {
+    const uint64_t even = round_up(shards, request.rank_count);
+    if (even <= most) shards = even;
+  }
+  return shards;
 }
 
 }  // namespace
@@ -65,6 +81,7 @@ Result<Geometry> resolve_geometry(const GeometryRequest& request) {
                       divide_up(samples, kMaxSamplesPerShard));
     const uint64_t most = request.shard_bytes != 0 ? kMaxShards : kMostDefaultShards;
     shards = std::clamp<uint64_t>(shards, 1, most);
+    if (request.shard_bytes == 0) shards = divide_among(request, shards);
   }
   geometry.shard_count = static_cast<uint32_t>(std::min(shards, samples));
   return geometry;

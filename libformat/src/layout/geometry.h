@@ -18,6 +18,9 @@ struct GeometryRequest {
   uint64_t chunk_bytes = 0;
   uint64_t shard_bytes = 0;
   uint64_t shard_count = 0;
+  // Only where neither shard_bytes nor shard_count is given; 0: not known.
+  uint64_t target_count = 0;  // storage targets that are all to work
+  uint64_t rank_count = 0;    // readers that shards are to be divided among
 };
 
 struct Geometry {
@@ -28,8 +31,10 @@ struct Geometry {
 
 // Defaults: chunk 4 MiB; doubled while it holds fewer than 16 mean samples, up to 16 MiB; halved
 // while the set has fewer than 256 chunks, but not below 16 mean samples nor 256 KiB. Shards of
-// 1 GiB and at most kMaxSamplesPerShard samples, at most 960 of them. Never more shards than
-// samples, except that there is always one. kInvalidArgument names the option (--chunk-size,
+// 1 GiB and at most kMaxSamplesPerShard samples, at most 960 of them. For so many targets, two
+// shards for each, where they are of 256 MiB and more; for so many ranks, a multiple of them, under
+// the same condition. Never more shards than samples, except that there is always one.
+// kInvalidArgument names the option (--chunk-size,
 // --shard-size, --shards) that cannot be met.
 Result<Geometry> resolve_geometry(const GeometryRequest& request);
 

@@ -1,0 +1,160 @@
+"""Packs on a real CephFS: layouts as getfattr reads them and objects as the cluster maps them, not as
+the program says. Skipped where the lab cannot be had, saying what is missing."""
+
+# ctest: timeout=900 serial
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+
+import ceph_lab  # noqa: E402
+import pictures  # noqa: E402
+from packing import DONE, FAILED, NO, USAGE, PackTest, identity, main, run, start, finish  # noqa: E402
+
+MIB = 1 << 20
+PICTURES = {"cat": 60, "dog": 50}
+
+
+class CephTest(PackTest):
+    lab = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.lab = ceph_lab.CephLab()
+        cls.lab.__enter__()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lab.__exit__()
+        super().tearDownClass()
+
+    def setUp(self):
+        super().setUp()
+        self.here = os.path.join(self.lab.mount, self.id().rsplit(".", 1)[1])
+        os.mkdir(self.here)
+        self.source = self.path("src")
+        pictures.make_folder(self.source, PICTURES)
+        self.pack_path = os.path.join(self.here, "pack")
+
+    def tearDown(self):
+        shutil.rmtree(self.here, ignore_errors=True)
+        super().tearDown()
+
+    def set_folder_layout(self, unit, count, size):
+        subprocess.run(["setfattr", "-n", "ceph.dir.layout", "-v",
+                        "stripe_unit=%d stripe_count=%d object_size=%d" % (unit, count, size),
+                        self.here], check=True)
+
+    def shards(self, pack):
+        return sorted(str(path) for path in pathlib.Path(pack).glob("shard-*.spks"))
+
+    def sizes(self, path):
+        layout = self.lab.layout(path)
+        return layout["stripe_unit"], layout["stripe_count"], layout["object_size"]
+
+    def record(self):
+        return json.loads(pathlib.Path(self.pack_path, "layout.json").read_text())["maps"][-1]
+
+    def test_default_pack_equals_that_of_a_local_disk(self):
+        self.pack(self.source, self.pack_path)
+        self.pack(self.source, self.out)
+        self.assertEqual(identity(self.pack_path), identity(self.out))
+        for shard in self.shards(self.pack_path):
+            self.assertEqual(self.sizes(shard), (4 * MIB, 1, 4 * MIB))
+        self.assertEqual(self.record()["file_system"], "fuse.ceph-fuse")
+        self.assertEqual(self.record()["asked"], "the folder's own")
+        self.assertEqual(run("verify", "--layout", self.pack_path).code, DONE)
+
+    def test_asked_layout_is_what_getfattr_reads(self):
+        self.pack(self.source, self.pack_path, "--shards", "3", "--stripe-size", "1MiB",
+                  "--stripe-count", "2")
+        for shard in self.shards(self.pack_path):
+            self.assertEqual(self.sizes(shard), (MIB, 2, MIB))
+        got = self.record()["shards"]
+        self.assertEqual([one["components"][0]["stripe_bytes"] for one in got], [MIB] * 3)
+        self.assertEqual(self.record()["asked"], "stripe_size=1048576 stripe_count=2")
+
+    def test_chunks_lie_on_single_objects(self):
+        # Objects of 1 MiB in the folder, where a chunk is 4 MiB: the shards get larger ones.
+        self.set_folder_layout(MIB, 1, MIB)
+        big = self.path("big")
+        os.makedirs(os.path.join(big, "class"))
+        for number in range(40):
+            with open(os.path.join(big, "class", "%02d.bin" % number), "wb") as file:
+                file.write(os.urandom(MIB // 2))
+        self.pack(big, self.pack_path, "--accept", "any", "--chunk-size", "4MiB", "--shards", "2")
+        for shard in self.shards(self.pack_path):
+            self.assertEqual(self.sizes(shard), (4 * MIB, 1, 4 * MIB))
+            size = os.path.getsize(shard)
+            subprocess.run(["sync", shard], check=True)
+            # One object a chunk, and one for what the footer adds.
+            self.assertEqual(sorted(self.lab.objects(shard)), list(range(-(-size // (4 * MIB)))))
+
+    def test_keep_respects_the_folders_layout(self):
+        self.set_folder_layout(MIB, 2, 8 * MIB)
+        self.pack(self.source, self.pack_path, "--stripe", "keep")
+        for shard in self.shards(self.pack_path):
+            self.assertEqual(self.sizes(shard), (MIB, 2, 8 * MIB))
+        self.assertEqual(run("fs", self.here).out.decode().splitlines()[-1].split("here: ")[1],
+                         "stripes of 1 MiB, 2 a file, objects of 8 MiB, pool data")
+
+    def test_too_large_objects_are_refused_before_anything_is_written(self):
+        done = run("pack", self.source, self.pack_path, "--stripe-size", "256MiB")
+        self.assertEqual(done.code, USAGE, done)
+        self.assertIn(b"objects of 256 MiB are more than a Ceph cluster takes (128 MiB)", done.err)
+        self.assertEqual([name for name in os.listdir(self.here) if "shard" in name], [])
+
+    def test_unknown_pool_is_warned_about_once_and_packed_all_the_same(self):
+        done = run("pack", self.source, self.pack_path, "--shards", "3", "--pool", "nosuch")
+        self.assertEqual(done.code, DONE, done)
+        self.assertEqual((done.out + done.err).count(b"stripe layout not set"), 1, done)
+        self.assertIn("did not take the layout", self.record()["refused"])
+        checked = run("verify", "--layout", self.pack_path)
+        self.assertEqual(checked.code, NO, checked)
+        self.assertIn(b"asked for", checked.out)
+
+    def test_verify_tells_a_plain_copy_and_refresh_records_it(self):
+        self.pack(self.source, self.pack_path, "--stripe-size", "1MiB")
+        copy = self.pack_path + ".copy"
+        shutil.copytree(self.pack_path, copy)
+        done = run("verify", "--layout", copy)
+        self.assertEqual(done.code, NO, done)
+        self.assertIn(b"lie otherwise than is recorded", done.out)
+        self.assertIn(b"stripepack layout PACK --refresh", done.out)
+        self.assertEqual(run("layout", copy, "--refresh").code, DONE)
+        self.assertEqual(run("verify", "--layout", copy).code, DONE)
+        maps = json.loads(pathlib.Path(copy, "layout.json").read_text())["maps"]
+        self.assertEqual(len(maps), 2)
+
+    def test_osd_killed_in_the_midst_of_packing(self):
+        big = self.path("big")
+        os.makedirs(os.path.join(big, "class"))
+        for number in range(160):
+            with open(os.path.join(big, "class", "%03d.bin" % number), "wb") as file:
+                file.write(bytes([number]) * (MIB // 2))
+        self.pack(big, self.out, "--accept", "any", "--shards", "4")
+        packing = start("pack", big, self.pack_path, "--accept", "any", "--shards", "4")
+        while not list(pathlib.Path(self.here).glob("pack.partial/shard-*")):
+            self.assertIsNone(packing.poll())
+        self.lab.kill("osd.1")
+        self.lab.start_osd(1)
+        done = finish(packing, timeout=300)
+        self.assertIn(done.code, (DONE, FAILED), done)
+        if done.code == FAILED:
+            self.pack(big, self.pack_path, "--accept", "any", "--shards", "4")
+        self.assertEqual(identity(self.pack_path), identity(self.out))
+
+
+if __name__ == "__main__":
+    REASON = ceph_lab.why_not()
+    if REASON:
+        print("skipped: " + REASON)
+        sys.exit(77)
+    main()
