@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/result.h"
 #include "base/json_value.h"
+#include "base/result.h"
 #include "sources/source.h"
 
 namespace spk {

@@ -4,10 +4,10 @@
 #include <charconv>
 #include <utility>
 
+#include "base/json_value.h"
 #include "base/text.h"
 #include "io/directory.h"
 #include "io/file.h"
-#include "base/json_value.h"
 
 namespace spk {
 

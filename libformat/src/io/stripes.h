@@ -29,7 +29,7 @@ struct StripeRequest {
   uint64_t stripe_bytes = 0;
   uint32_t stripe_count = 0;
   uint64_t object_bytes = 0;  // Ceph; 0: as large as a stripe
-  std::string pool;
+  std::string pool{};
   int32_t start_target = -1;  // Lustre; -1: the file system chooses
   bool operator==(const StripeRequest&) const = default;
   bool asks() const noexcept {
