@@ -21,6 +21,8 @@ import tempfile
 import time
 import uuid
 
+from lab import Lab
+
 PROGRAMS = ("ceph-mon", "ceph-osd", "ceph-mds", "ceph-mgr", "ceph-fuse", "ceph", "rados",
             "osdmaptool", "getfattr")
 OSDS = 3
@@ -43,7 +45,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-class CephLab:
+class CephLab(Lab):
     def __init__(self, osd_bytes=4 << 30):
         self.osd_bytes = osd_bytes
         # Paths of unix sockets are short.
@@ -52,17 +54,6 @@ class CephLab:
         self.conf = str(self.root / "ceph.conf")
         for name in ("run", "log", "mnt", "data/mon.a", "data/mgr.x", "data/mds.a"):
             (self.root / name).mkdir(parents=True)
-
-    def __enter__(self):
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
 
     def write_conf(self):
         port = free_port()

@@ -8,32 +8,21 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import ceph_lab  # noqa: E402
 import pictures  # noqa: E402
-from packing import DONE, FAILED, NO, USAGE, PackTest, identity, main, run, start, finish  # noqa: E402
+from lab import LabTest, run_tests  # noqa: E402
+from packing import DONE, FAILED, NO, USAGE, finish, identity, run, start  # noqa: E402
 
 MIB = 1 << 20
 PICTURES = {"cat": 60, "dog": 50}
 
 
-class CephTest(PackTest):
-    lab = None
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.lab = ceph_lab.CephLab()
-        cls.lab.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.__exit__()
-        super().tearDownClass()
+class CephTest(LabTest):
+    make_lab = ceph_lab.CephLab
 
     def setUp(self):
         super().setUp()
@@ -153,8 +142,4 @@ class CephTest(PackTest):
 
 
 if __name__ == "__main__":
-    REASON = ceph_lab.why_not()
-    if REASON:
-        print("skipped: " + REASON)
-        sys.exit(77)
-    main()
+    run_tests(ceph_lab.why_not())

@@ -17,6 +17,8 @@ import subprocess
 import tempfile
 import time
 
+from lab import Lab
+
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "sbatch", "scancel", "sinfo", "scontrol",
             "squeue")
 LIMIT_SECONDS = 60
@@ -43,7 +45,7 @@ def free_ports(count):
             probe.close()
 
 
-class SlurmLab:
+class SlurmLab(Lab):
     def __init__(self, mpi="none"):
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="spk-slurm-", dir="/tmp"))
         # munged refuses folders that others may write to, and clients must get at its socket.
@@ -55,17 +57,6 @@ class SlurmLab:
         for name in [name for name in self.environment
                      if name.startswith("SLURM_") and name != "SLURM_CONF"]:
             del self.environment[name]
-
-    def __enter__(self):
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(self, *_):
-        self.stop()
 
     def write_conf(self):
         host = socket.gethostname().split(".")[0]

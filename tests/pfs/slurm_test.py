@@ -14,26 +14,16 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 import pictures  # noqa: E402
 import slurm_lab  # noqa: E402
-from packing import (BUILD, DONE, PROGRAM, SKIPPED, SOURCE, PackTest, all_names, main, names,  # noqa: E402
-                     remove_tree, run, text)
+from lab import LabTest, run_tests  # noqa: E402
+from packing import (BUILD, DONE, PROGRAM, SOURCE, all_names, names, remove_tree, run,  # noqa: E402
+                     text)
 
 SHAPE = ["--shards", "6", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
 SCRIPTS = SOURCE / "samples" / "slurm"
 
 
-class SlurmTest(PackTest):
-    lab = None
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.lab = slurm_lab.SlurmLab()
-        cls.lab.__enter__()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.lab.__exit__()
-        super().tearDownClass()
+class SlurmTest(LabTest):
+    make_lab = slurm_lab.SlurmLab
 
     def setUp(self):
         super().setUp()
@@ -194,8 +184,4 @@ signal.pause()
 """
 
 if __name__ == "__main__":
-    missing = slurm_lab.why_not()
-    if missing:
-        print("skipped: " + missing)
-        sys.exit(SKIPPED)
-    main()
+    run_tests(slurm_lab.why_not())

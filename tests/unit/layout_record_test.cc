@@ -7,7 +7,10 @@
 
 #include "container/pack.h"
 #include "io/atomic_file.h"
+#include "io/lustre_layout.h"
 #include "layout/order.h"
+#include "support/stripe_stand_in.h"
+#include "support/test_pack.h"
 
 namespace spk {
 namespace {
@@ -41,7 +44,7 @@ TEST(LayoutRecord, TextReadsBackToTheSame) {
   composite.composite = true;
   composite.components.resize(2);
   composite.components[0] = {0, kMiB, 1 << 20, 1, 0, "", {}};
-  composite.components[1] = {kMiB, UINT64_MAX, 4 << 20, kAllTargets, 0, "big \"pool\"", {}};
+  composite.components[1] = {kMiB, UINT64_MAX, 4 << 20, kAllTargets, 0, "big \"pool\" \\\x01", {}};
   StripeLayout ceph;
   ceph.system = StripeSystem::kCeph;
   ceph.released = ceph.foreign = true;
@@ -50,6 +53,8 @@ TEST(LayoutRecord, TextReadsBackToTheSame) {
   record.chunk_bytes = 4 * kMiB;
   record.maps.push_back(map_of({lustre({3, 0xFFFFFFFF}), composite, ceph}, 0xFEDCBA9876543210));
   record.maps.push_back(map_of({}, 0));
+  record.maps[1].asked = "pool=a\\b";
+  record.maps[1].refused = "no\n";
   const std::string text = layout_record_text(record);
   const LayoutRecord read = parse_layout_record(text).value();
   ASSERT_EQ(read.maps.size(), 2u);
@@ -57,6 +62,8 @@ TEST(LayoutRecord, TextReadsBackToTheSame) {
   EXPECT_EQ(read.maps[0].digest, 0xFEDCBA9876543210u);
   EXPECT_EQ(read.maps[0].shards, record.maps[0].shards);
   EXPECT_EQ(read.maps[0].asked, "stripe_size=4194304");
+  EXPECT_EQ(read.maps[1].asked, "pool=a\\b");
+  EXPECT_EQ(read.maps[1].refused, "no\n");
   EXPECT_EQ(layout_record_text(read), text);
   EXPECT_EQ(read.current(), &read.maps[1]);
   EXPECT_EQ(read.find(0xFEDCBA9876543210), &read.maps[0]);
@@ -113,6 +120,82 @@ TEST(LayoutRecord, FileIsReadAndWrittenWhole) {
   EXPECT_EQ(status.code(), Code::kDamaged);
   EXPECT_EQ(status.path(), dir.path_of(kLayoutName));
   std::filesystem::remove_all(path);
+}
+
+// A pack of three shards, looked at through a stand-in.
+class LayoutCheck : public testing::Test {
+ protected:
+  void SetUp() override {
+    test::TestPackOptions options;
+    options.schema = test::image_schema();
+    options.geometry.shard_count = 3;
+    const std::string path = dir_ / "pack";
+    ASSERT_TRUE(test::write_test_pack(path, test::image_samples(60, 9000, 9000), options).ok());
+    pack_ = Pack::open(path).value();
+  }
+  std::vector<std::string> found() {
+    std::vector<std::string> whats;
+    const auto findings = check_layout(*pack_, lustre_);
+    EXPECT_TRUE(findings.ok()) << findings.status().to_string();
+    for (const LayoutFinding& finding : *findings) whats.push_back(finding.what);
+    return whats;
+  }
+  void record(const std::string& refused) {
+    LayoutRecord record;
+    record.chunk_bytes = pack_->identity().chunk_bytes();
+    record.maps.push_back(look_at_layout(*pack_, lustre_).value());
+    record.maps.back().asked = "stripe_count=2";
+    record.maps.back().refused = refused;
+    ASSERT_TRUE(write_layout_record(pack_->directory(), record).ok());
+  }
+  // What every shard answers: COUNT stripes on targets 4, 5, ...
+  void answer(uint32_t stripe_bytes, uint16_t count, uint32_t pattern = 1) {
+    lustre_.answer.assign(32, 0);
+    store_le<uint32_t>(lustre_.answer.data(), kLustreMagicV1);
+    store_le<uint32_t>(lustre_.answer.data() + 4, pattern);
+    store_le<uint32_t>(lustre_.answer.data() + 24, stripe_bytes);
+    store_le<uint16_t>(lustre_.answer.data() + 28, count);
+    for (uint32_t i = 0; i < count; ++i) {
+      lustre_.answer.resize(lustre_.answer.size() + 24);
+      store_le<uint32_t>(lustre_.answer.data() + lustre_.answer.size() - 4, 4 + i);
+    }
+  }
+
+  test::TempDir dir_;
+  std::shared_ptr<Pack> pack_;
+  LustreStandIn lustre_;
+};
+
+TEST_F(LayoutCheck, WhatLiesAsRecordedIsRight) {
+  answer(65536, 2);
+  EXPECT_EQ(found(), std::vector<std::string>{"no layout is recorded"});
+  record("");
+  EXPECT_TRUE(found().empty());
+  const LayoutMap map = look_at_layout(*pack_, lustre_).value();
+  const auto places = chunk_places(*pack_).value();
+  EXPECT_EQ(map.digest, target_map_digest(chunk_targets(map.shards, places)));
+  EXPECT_NE(map.digest, 0u);
+}
+
+TEST_F(LayoutCheck, EachFaultIsNamed) {
+  answer(65536, 2);
+  record("no room");
+  EXPECT_EQ(found(), std::vector<std::string>{"asked for stripe_count=2, not given: no room"});
+  record("");
+  answer(65536, 1);
+  EXPECT_EQ(found(), std::vector<std::string>{
+                         "3 shards (the first: shard-00000.spks) lie otherwise than is recorded "
+                         "(file system then: lustre, now: lustre): was the pack copied?"});
+  answer(32768, 2);
+  record("");
+  EXPECT_EQ(found(), std::vector<std::string>{
+                         "3 shards (the first: shard-00000.spks): stripes divide chunks of 64 KiB, "
+                         "so that reading one asks several targets"});
+  answer(65536, 1, 1 | kLustrePatternReleased);
+  record("");
+  EXPECT_EQ(found(), std::vector<std::string>{
+                         "3 shards (the first: shard-00000.spks) released to an archive: the first "
+                         "read waits for it"});
 }
 
 }  // namespace

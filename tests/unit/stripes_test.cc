@@ -329,7 +329,7 @@ StripeQuestion lustre_question(uint32_t shards, uint32_t targets, uint64_t shard
   StripeQuestion question;
   question.directory.system = StripeSystem::kLustre;
   question.chunk_bytes = 4 * kMiB;
-  question.shard_bytes = shard_bytes;
+  question.pack_bytes = shard_bytes * shards;
   question.shard_count = shards;
   question.target_count = targets;
   return question;
@@ -359,7 +359,7 @@ TEST(StripeChoice, SitesThatSetSomethingUpAreLeftAlone) {
   EXPECT_FALSE(choose_stripes(question).sets());
   EXPECT_EQ(choose_stripes(question).reasons.back(),
             "the folder's layout has parts of its own (PFL); it is left alone");
-  question.shard_bytes = 512 * kGiB;
+  question.pack_bytes = 4 * 512 * kGiB;
   EXPECT_TRUE(choose_stripes(question).sets());
   StripeQuestion pooled = lustre_question(4, 248);
   pooled.directory.components.resize(1);

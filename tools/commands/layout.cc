@@ -8,8 +8,6 @@
 #include "commands/pack_set.h"
 #include "commands/stripe_text.h"
 #include "container/layout_record.h"
-#include "io/filesystem.h"
-#include "layout/order.h"
 #include "pipeline/claim.h"
 
 namespace spk {
@@ -79,13 +77,8 @@ class LayoutCommand : public Command {
  private:
   Status refresh(const Pack& pack, Ui& ui) const {
     SPK_ASSIGN(LayoutRecord record, read_layout_record(pack.directory()));
-    LayoutMap map;
-    SPK_ASSIGN(map.shards,
-               look_at_shards(pack.directory(), static_cast<uint32_t>(pack.shards().size())));
-    SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(pack));
-    map.digest = target_map_digest(chunk_targets(map.shards, places));
+    SPK_ASSIGN(LayoutMap map, look_at_layout(pack));
     map.made = utc_now();
-    map.file_system = detect_filesystem(pack.directory().fd()).name;
     map.asked = "looked at afterwards";
     const LayoutMap* now = record.current();
     if (now != nullptr && now->digest == map.digest && now->shards == map.shards &&

@@ -8,8 +8,8 @@
 
 namespace spk::image {
 
-// WIDTH x HEIGHT pixels of CMYK in 4 bytes each, 0 for full ink; YCCK becomes that. kDamaged where
-// it is cut or corrupt or has other sizes or colours; kNoMemory. Thread-safe.
-Result<std::vector<uint8_t>> read_cmyk_jpeg(ByteSpan data, uint32_t width, uint32_t height);
+// All pixels of a JPEG of four components as CMYK in 4 bytes each, 0 for full ink; YCCK becomes
+// that. kDamaged where it is cut or corrupt; kNoMemory. Thread-safe.
+Result<std::vector<uint8_t>> read_cmyk_jpeg(ByteSpan data);
 
 }  // namespace spk::image

@@ -3,6 +3,7 @@
 #include "base/bytes.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "image/grow.h"
 
 #if SPK_HAVE_JPEG
 #include <jpeglib.h>
@@ -184,15 +185,6 @@ struct PngJob {
 
 void ignore_png(png_structp, png_const_charp) {}
 void flush_png(png_structp) {}
-
-bool append(std::vector<uint8_t>& out, const uint8_t* bytes, size_t size) noexcept {
-  try {
-    out.insert(out.end(), bytes, bytes + size);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
 
 void take_png(png_structp png, png_bytep bytes, size_t size) {
   PngJob& job = *static_cast<PngJob*>(png_get_io_ptr(png));

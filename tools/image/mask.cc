@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "image/grow.h"
 #include "picture/orientation.h"
 
 #if SPK_HAVE_PNG
@@ -72,15 +73,6 @@ void on_read(png_structp png, png_bytep to, size_t want) {
   if (want > job.in.size() - job.at) png_error(png, "the file ends within a chunk");
   std::memcpy(to, job.in.data() + job.at, want);
   job.at += want;
-}
-
-bool append(std::vector<uint8_t>& out, const uint8_t* bytes, size_t size) noexcept {
-  try {
-    out.insert(out.end(), bytes, bytes + size);
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
 }
 
 void on_write(png_structp png, png_bytep bytes, size_t size) {

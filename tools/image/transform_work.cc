@@ -277,7 +277,7 @@ Result<bool> Transformer::Work::decode_apart(std::vector<uint8_t>* decoded, uint
     *decoded = std::move(still.pixels);
     *channels = still.channels;
   } else {
-    SPK_ASSIGN(*decoded, image::read_cmyk_jpeg(data_, stored_.width, stored_.height));
+    SPK_ASSIGN(*decoded, image::read_cmyk_jpeg(data_));
     *channels = 4;
   }
   if (*channels == 4) {

@@ -11,7 +11,6 @@
 #include "io/atomic_file.h"
 #include "io/file.h"
 #include "io/filesystem.h"
-#include "layout/order.h"
 #include "pipeline/sha256.h"
 #include "ui/version.h"
 
@@ -61,18 +60,15 @@ Status write_layout(const Directory& dir, const StripeOutcome& stripes, const Se
   LayoutRecord record;
   record.chunk_bytes = uint64_t{1} << sealed.header.chunk_bytes_log2;
   LayoutMap map;
+  if (stripes.looked) {
+    SPK_ASSIGN(const std::shared_ptr<Pack> pack, Pack::open(dir.path()));
+    SPK_ASSIGN(map, look_at_layout(*pack));
+  } else {
+    map.file_system = detect_filesystem(dir.fd()).name;
+  }
   map.made = utc_now();
-  map.file_system = detect_filesystem(dir.fd()).name;
   map.asked = stripes.asked;
   map.refused = stripes.refused;
-  if (stripes.looked) {
-    SPK_ASSIGN(map.shards, look_at_shards(dir, sealed.header.shard_count));
-  }
-  if (!map.shards.empty()) {
-    SPK_ASSIGN(const std::shared_ptr<Pack> pack, Pack::open(dir.path()));
-    SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(*pack));
-    map.digest = target_map_digest(chunk_targets(map.shards, places));
-  }
   record.maps.push_back(std::move(map));
   return write_layout_record(dir, record);
 }

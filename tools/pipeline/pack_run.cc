@@ -153,9 +153,13 @@ Status PackRun::adopt_plans() {
 }
 
 Status PackRun::build_split(SplitOutcome& split, uint64_t shards_before) {
+  SPK_ASSIGN(const Directory dir, split_directory(split.split));
+  SPK_ASSIGN(StripePlan stripes,
+             plan_stripes(dir.fd(), options_.stripes, split.plan.geometry, split.plan.total_bytes));
+  split.layout.asked = stripes.asked();
+  split.layout.looked = options_.stripes.mode != StripeMode::kNone;
   const ShardDeal deal{first_shard_of(part_, shards_before), part_.count};
   if (deal.first >= split.plan.geometry.shard_count) return {};
-  SPK_ASSIGN(const Directory dir, split_directory(split.split));
   if (split.plan_is_gone) {
     // Then every shard was finished; if one is not there, the plan is what is missed.
     bool all = true;
@@ -167,14 +171,10 @@ Status PackRun::build_split(SplitOutcome& split, uint64_t shards_before) {
   }
   SPK_ASSIGN(const std::unique_ptr<Plan> plan,
              Plan::load(plan_path(claim_->partial().path(), split.split)));
-  SPK_ASSIGN(StripePlan stripes,
-             plan_stripes(dir.fd(), options_.stripes, split.plan.geometry, split.plan.total_bytes));
   ShardFileMaker files(std::move(stripes));
   SPK_ASSIGN(split.build,
              build_pack(dir, claim_->attempt(), *plan, *source_, options_, deal, files, shared_));
-  split.layout.asked = files.plan().asked();
   split.layout.refused = files.refused();
-  split.layout.looked = options_.stripes.mode != StripeMode::kNone;
   if (!split.layout.refused.empty()) {
     shared_.warnings.add("stripe layout not set", split.layout.refused);
   }

@@ -25,7 +25,7 @@ struct PackObserver {
 
 // What was asked of the file system for the shards' files.
 struct StripeOutcome {
-  std::string asked = "the folder's own";
+  std::string asked = "not known to what sealed the pack";
   std::string refused;  // why it did not give that; "" where it did
   bool looked = true;   // the layouts are read back
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/checked.h"
 #include "base/text.h"
 
 namespace spk {
@@ -77,7 +76,7 @@ Result<StripePlan> plan_stripes(int directory_fd, const StripeOptions& options,
   question.directory = plan.folder;
   question.chunk_bytes = geometry.chunk_bytes;
   question.shard_count = geometry.shard_count;
-  question.shard_bytes = divide_up(std::max<uint64_t>(pack_bytes, 1), geometry.shard_count);
+  question.pack_bytes = pack_bytes;
   question.target_count = plan.target_count;
   StripeChoice choice = choose_stripes(question);
   plan.request.stripe_bytes = choice.stripe_bytes;

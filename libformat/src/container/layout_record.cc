@@ -48,9 +48,11 @@ Result<uint64_t> number(const JsonValue& object, std::string_view name,
   return result;
 }
 
-std::string text_of(const JsonValue& object, std::string_view name) {
+// As JsonWriter::member_bytes writes it; "" where it is not there.
+Result<std::string> text_of(const JsonValue& object, std::string_view name) {
   const JsonValue* value = object.find(name);
-  return value != nullptr && value->is(JsonValue::Kind::kString) ? value->text() : "";
+  if (value == nullptr || !value->is(JsonValue::Kind::kString)) return std::string();
+  return unescape_bytes(value->text());
 }
 
 bool flag(const JsonValue& object, std::string_view name) {
@@ -58,12 +60,25 @@ bool flag(const JsonValue& object, std::string_view name) {
   return value != nullptr && value->as_bool();
 }
 
-Result<const std::vector<JsonValue>*> list(const JsonValue& object, std::string_view name) {
-  const JsonValue* value = object.find(name);
-  if (value == nullptr || !value->is(JsonValue::Kind::kArray)) {
+// Each item of a list that must be there, by `parse`.
+template <typename T>
+Status parse_list(const JsonValue& object, std::string_view name,
+                  Result<T> (*parse)(const JsonValue&), std::vector<T>* into) {
+  const JsonValue* list = object.find(name);
+  if (list == nullptr || !list->is(JsonValue::Kind::kArray)) {
     return damaged(str_cat("layout record: '", name, "' is no list"));
   }
-  return &value->items();
+  for (const JsonValue& item : list->items()) {
+    SPK_ASSIGN(T parsed, parse(item));
+    into->push_back(std::move(parsed));
+  }
+  return {};
+}
+
+Result<uint32_t> parse_target(const JsonValue& from) {
+  uint64_t target = 0;
+  if (!from.to_u64(&target) || target > UINT32_MAX) return wrong("a target is no number");
+  return static_cast<uint32_t>(target);
 }
 
 Result<StripeComponent> parse_component(const JsonValue& from) {
@@ -76,20 +91,15 @@ Result<StripeComponent> parse_component(const JsonValue& from) {
   SPK_ASSIGN(component.object_bytes, number(from, "object_bytes", &kZero));
   if (count > UINT32_MAX) return wrong("'stripe_count' is too large");
   component.stripe_count = static_cast<uint32_t>(count);
-  component.pool = text_of(from, "pool");
+  SPK_ASSIGN(component.pool, text_of(from, "pool"));
   if (from.find("targets") == nullptr) return component;
-  SPK_ASSIGN(const std::vector<JsonValue>* targets, list(from, "targets"));
-  for (const JsonValue& item : *targets) {
-    uint64_t target = 0;
-    if (!item.to_u64(&target) || target > UINT32_MAX) return wrong("a target is no number");
-    component.targets.push_back(static_cast<uint32_t>(target));
-  }
+  SPK_TRY(parse_list(from, "targets", parse_target, &component.targets));
   return component;
 }
 
 Result<StripeLayout> parse_layout(const JsonValue& from) {
   StripeLayout layout;
-  const std::string system = text_of(from, "system");
+  SPK_ASSIGN(const std::string system, text_of(from, "system"));
   bool known = false;
   for (const StripeSystem one :
        {StripeSystem::kNone, StripeSystem::kLustre, StripeSystem::kBeegfs, StripeSystem::kCeph}) {
@@ -101,31 +111,23 @@ Result<StripeLayout> parse_layout(const JsonValue& from) {
   layout.composite = flag(from, "composite");
   layout.released = flag(from, "released");
   layout.foreign = flag(from, "foreign");
-  SPK_ASSIGN(const std::vector<JsonValue>* components, list(from, "components"));
-  for (const JsonValue& item : *components) {
-    SPK_ASSIGN(StripeComponent component, parse_component(item));
-    layout.components.push_back(std::move(component));
-  }
+  SPK_TRY(parse_list(from, "components", parse_component, &layout.components));
   return layout;
 }
 
 Result<LayoutMap> parse_map(const JsonValue& from) {
   LayoutMap map;
-  const std::string digest = text_of(from, "digest");
+  SPK_ASSIGN(const std::string digest, text_of(from, "digest"));
   const auto [end, error] =
       std::from_chars(digest.data(), digest.data() + digest.size(), map.digest, 16);
   if (digest.size() != 16 || error != std::errc() || end != digest.data() + digest.size()) {
     return wrong("'digest' is not 16 hexadecimal digits");
   }
-  map.made = text_of(from, "made");
-  map.file_system = text_of(from, "file_system");
-  map.asked = text_of(from, "asked");
-  map.refused = text_of(from, "refused");
-  SPK_ASSIGN(const std::vector<JsonValue>* shards, list(from, "shards"));
-  for (const JsonValue& item : *shards) {
-    SPK_ASSIGN(StripeLayout layout, parse_layout(item));
-    map.shards.push_back(std::move(layout));
-  }
+  SPK_ASSIGN(map.made, text_of(from, "made"));
+  SPK_ASSIGN(map.file_system, text_of(from, "file_system"));
+  SPK_ASSIGN(map.asked, text_of(from, "asked"));
+  SPK_ASSIGN(map.refused, text_of(from, "refused"));
+  SPK_TRY(parse_list(from, "shards", parse_layout, &map.shards));
   return map;
 }
 
@@ -175,11 +177,7 @@ Result<LayoutRecord> parse_layout_record(std::string_view text) {
     return unsupported(str_cat("layout record of version ", version, ", known is ", kVersion))
         .with_hint("a newer stripepack reads it");
   }
-  SPK_ASSIGN(const std::vector<JsonValue>* maps, list(value, "maps"));
-  for (const JsonValue& item : *maps) {
-    SPK_ASSIGN(LayoutMap map, parse_map(item));
-    record.maps.push_back(std::move(map));
-  }
+  SPK_TRY(parse_list(value, "maps", parse_map, &record.maps));
   return record;
 }
 
@@ -245,6 +243,17 @@ Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t 
   });
   if (!told) shards.clear();
   return shards;
+}
+
+Result<LayoutMap> look_at_layout(const Pack& pack, const StripeCalls& calls) {
+  LayoutMap map;
+  map.file_system = calls.identify(pack.directory().fd()).name;
+  SPK_ASSIGN(map.shards,
+             look_at_shards(pack.directory(), static_cast<uint32_t>(pack.shards().size()), calls));
+  if (map.shards.empty()) return map;
+  SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(pack));
+  map.digest = target_map_digest(chunk_targets(map.shards, places));
+  return map;
 }
 
 }  // namespace spk

@@ -72,6 +72,10 @@ Result<std::vector<ChunkPlace>> chunk_places(const Pack& pack);
 Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count,
                                                  const StripeCalls& calls = kernel_stripe_calls());
 
+// That and the digest: all of a map but when it was made, and what was asked for.
+Result<LayoutMap> look_at_layout(const Pack& pack,
+                                 const StripeCalls& calls = kernel_stripe_calls());
+
 // What `verify --layout` finds: how the shards lie is not how it was asked for, or recorded, or how
 // a pack should. Nothing of it is damage.
 struct LayoutFinding {

@@ -14,6 +14,7 @@
 
 #include "base/buffer.h"
 #include "base/text.h"
+#include "io/filesystem.h"
 #include "io/posix_calls.h"
 
 namespace spk {
@@ -254,15 +255,11 @@ bool File::set_direct(bool direct) const noexcept {
 }
 
 bool File::can_read_direct() const noexcept {
-#ifdef STATX_DIOALIGN
-  struct statx facts = {};
-  if (::statx(fd_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &facts) == 0 &&
-      (facts.stx_mask & STATX_DIOALIGN) != 0) {
+  const DirectAlignment told = direct_alignment(fd_);
+  if (told.offset_bytes != 0) {
     const size_t page = page_bytes();
-    const auto divides_page = [page](uint32_t align) { return align != 0 && page % align == 0; };
-    return divides_page(facts.stx_dio_offset_align) && divides_page(facts.stx_dio_mem_align);
+    return told.memory_bytes != 0 && page % told.memory_bytes == 0 && page % told.offset_bytes == 0;
   }
-#endif
   // An older kernel, or a file system that does not tell: tried.
   return set_direct(true) && set_direct(false);
 }

@@ -23,6 +23,10 @@ uint32_t most_stripes(uint64_t shard_bytes) {
   return 72;
 }
 
+uint64_t shard_bytes_of(const StripeQuestion& question) {
+  return divide_up(std::max<uint64_t>(question.pack_bytes, 1), question.shard_count);
+}
+
 uint32_t wanted_stripes(const StripeQuestion& question, std::vector<std::string>* reasons) {
   const bool known = question.target_count != 0;
   const uint32_t targets = known ? question.target_count : kTargetsWhereUnknown;
@@ -35,11 +39,11 @@ uint32_t wanted_stripes(const StripeQuestion& question, std::vector<std::string>
     return 1;
   }
   const auto even = static_cast<uint32_t>(divide_up(targets, question.shard_count));
-  const uint32_t count = std::min({even, most_stripes(question.shard_bytes), targets});
+  const uint32_t count = std::min({even, most_stripes(shard_bytes_of(question)), targets});
   reasons->push_back(str_cat(count_of(count, "stripe"),
                              " a shard: ", count_of(question.shard_count, "shard"), " for ",
-                             counted, ", and at most ", most_stripes(question.shard_bytes),
-                             " for shards of ", format_size(question.shard_bytes)));
+                             counted, ", and at most ", most_stripes(shard_bytes_of(question)),
+                             " for shards of ", format_size(shard_bytes_of(question))));
   return count;
 }
 
@@ -53,7 +57,7 @@ bool leave_alone(const StripeQuestion& question, std::vector<std::string>* reaso
     reasons->push_back("the folder's layout is foreign; it is left alone");
     return true;
   }
-  if (question.shard_bytes >= kLeaveAloneBelowBytes) return false;
+  if (shard_bytes_of(question) >= kLeaveAloneBelowBytes) return false;
   if (directory.composite) {
     reasons->push_back("the folder's layout has parts of its own (PFL); it is left alone");
     return true;

@@ -13,7 +13,7 @@ namespace spk {
 struct StripeQuestion {
   StripeLayout directory;    // what new files get by themselves
   uint64_t chunk_bytes = 0;  // a stripe is a chunk, so that a chunk lies on one target
-  uint64_t shard_bytes = 0;  // of a full shard
+  uint64_t pack_bytes = 0;   // of all shards, about
   uint32_t shard_count = 1;
   uint32_t target_count = 0;  // 0: the file system does not tell
 };

@@ -144,7 +144,7 @@ bool read_rows(Job& job) {
     const uint32_t y = jpeg.output_scanline;
     if (jpeg_read_scanlines(&jpeg, &row, 1) != 1) continue;
     if (y < window.top) continue;
-    if (jpeg.output_components == 4) cmyk_to_rgb(first, window.width);
+    if (jpeg.output_components == 4 && job.frame.channels == 3) cmyk_to_rgb(first, window.width);
     job.sink->row(y - window.top, first);
   }
   return true;
@@ -175,7 +175,7 @@ Frame frame_of(const Header& header, const Request& request) {
   const auto bottom = static_cast<uint32_t>(divide_up(from.top + from.height, by));
   frame.window.width = right - frame.window.left;
   frame.window.height = bottom - frame.window.top;
-  frame.channels = header.channels == 1 ? 1 : 3;
+  frame.channels = header.channels == 1 ? 1 : header.channels == 4 && request.keep_cmyk ? 4 : 3;
   return frame;
 }
 

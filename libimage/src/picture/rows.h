@@ -24,12 +24,14 @@ struct Request {
   uint32_t max_reduction = 1;
   // 0xRRGGBB: pixels with alpha are laid over it and come as RGB. Otherwise alpha is dropped.
   std::optional<uint32_t> background = std::nullopt;
+  // JPEGs of four components come as CMYK, 0 for full ink, and not as RGB.
+  bool keep_cmyk = false;
 };
 
 // `count` pixels of RGBA over the colour, as RGB in the same place.
 void lay_over(uint32_t background, uint8_t* pixels, uint32_t count) noexcept;
 
-// What a decoder is about to give: 1 (grey) or 3 (RGB) bytes a pixel.
+// What a decoder is about to give: 1 (grey), 3 (RGB) or, where asked for, 4 (CMYK) bytes a pixel.
 struct Frame {
   uint32_t channels = 3;
   uint32_t reduction = 1;
