@@ -128,7 +128,7 @@ class MpiTest(PackTest):
         for mpi in self.mpis:
             with self.subTest(mpi=mpi):
                 done = self.mpirun(mpi, 3, "pack", self.src, self.out, *SHAPE, env=faulty(
-                    "call=pwritev;path=shard-00004;nth=1;errno=ENOSPC"))
+                    "call=pwrite,pwritev;path=shard-00004;nth=1;errno=ENOSPC"))
                 self.assertEqual(done.code, FAILED, str(done))
                 self.assertEqual(len(own_lines(done)), 1, str(done))
                 self.assertIn("shard-00004", own_lines(done)[0])
@@ -163,7 +163,7 @@ class MpiTest(PackTest):
             with self.subTest(mpi=mpi):
                 # Ranks stop at each write, and go on once SIGTERM has come to them.
                 process = self.launch(mpi, 2, "pack", self.src, self.out, *SHAPE, env=faulty(
-                    "call=pwritev;path=shard-;action=stop"))
+                    "call=pwrite,pwritev;path=shard-;action=stop"))
                 limit = time.monotonic() + 60
                 while len(self.stopped_ranks()) < 2 and time.monotonic() < limit:
                     self.assertIsNone(process.poll())
@@ -192,7 +192,7 @@ class MpiTest(PackTest):
         for mpi in self.mpis:
             with self.subTest(mpi=mpi):
                 done = self.mpirun(mpi, 3, "pack", self.src, self.out, *SHAPE, env=faulty(
-                    "call=pwritev;path=shard-00004;nth=1;action=kill"))
+                    "call=pwrite,pwritev;path=shard-00004;nth=1;action=kill"))
                 self.assertNotEqual(done.code, 0, str(done))
                 self.assertFalse(os.path.exists(self.out), str(done))
                 self.expect(self.mpirun(mpi, 2, "pack", self.src, self.out, *SHAPE), DONE,

@@ -368,7 +368,7 @@ class SealTest(PartsTest):
 class TroubleTest(PartsTest):
     def test_a_part_is_killed_and_run_again(self):
         self.pack_alone()
-        for plan in ("call=pwritev;path=shard-00004;nth=2;action=kill",
+        for plan in ("call=pwrite,pwritev;path=shard-00004;nth=2;action=kill",
                      "call=fsync;path=shard-00004;nth=1;action=kill",
                      "call=rename;path=shard-00004;nth=1;action=kill",
                      "call=rename;path=shard-00004;nth=1;action=kill-after"):
@@ -401,8 +401,8 @@ class TroubleTest(PartsTest):
     def test_a_twin_that_only_seemed_dead(self):
         """It is stopped, its part is run again and the pack published; then it goes on."""
         self.pack_alone()
-        for plan in ("call=pwritev;path=shard-00004;nth=1;action=stop",
-                     "call=pwritev;path=shard-00004;nth=2;action=stop",
+        for plan in ("call=pwrite,pwritev;path=shard-00004;nth=1;action=stop",
+                     "call=pwrite,pwritev;path=shard-00004;nth=2;action=stop",
                      "call=pwrite;path=shard-00004;nth=1;action=stop",
                      "call=truncate;path=shard-00004;nth=1;action=stop",
                      "call=fsync;path=shard-00004;nth=1;action=stop",
@@ -424,7 +424,7 @@ class TroubleTest(PartsTest):
     def test_a_twin_takes_over_while_the_first_goes_on(self):
         self.pack_alone()
         self.part(0, 2)
-        twin = self.start_part(1, 2, env=faulty("call=pwritev;path=shard-00003;nth=1;action=stop"))
+        twin = self.start_part(1, 2, env=faulty("call=pwrite,pwritev;path=shard-00003;nth=1;action=stop"))
         wait_until_stopped(self, twin)
         second = self.start_part(
             1, 2, env=faulty("call=rename;path=shard-00003.spks;nth=2;action=stop"))
@@ -440,10 +440,10 @@ class TroubleTest(PartsTest):
         self.pack_alone()
         self.part(0, 2)
         done = run(*self.arguments(1, 2),
-                   env=faulty("call=pwritev;path=shard-00003;nth=3;action=kill"))
+                   env=faulty("call=pwrite,pwritev;path=shard-00003;nth=3;action=kill"))
         self.assertEqual(done.code, -signal.SIGKILL)
         for plan in ("call=fsync;path=shard-00003;nth=1;action=stop",
-                     "call=pwritev;path=shard-00003;nth=1;action=stop"):
+                     "call=pwrite,pwritev;path=shard-00003;nth=1;action=stop"):
             twin = self.start_part(1, 2, env=faulty(plan))
             wait_until_stopped(self, twin)
             self.addCleanup(twin.kill)
@@ -485,7 +485,7 @@ class TroubleTest(PartsTest):
 
     def test_an_error_is_told_by_its_part_alone(self):
         self.part(0, 2)
-        self.part(1, 2, env=faulty("call=pwritev;path=shard-00003;nth=1;errno=ENOSPC"), code=FAILED,
+        self.part(1, 2, env=faulty("call=pwrite,pwritev;path=shard-00003;nth=1;errno=ENOSPC"), code=FAILED,
                   words=("No space left",))
         self.pack_alone()
         self.part(1, 2, words=("published",))

@@ -29,7 +29,7 @@ class UnfinishedTest(PackTest):
         self.made = pictures.make_folder(self.src, {"a": 12, "b": 12})
 
     def die_in_the_middle(self, *arguments, source=None):
-        plan = "call=pwritev;path=shard-00001;nth=1;action=kill"
+        plan = "call=pwrite,pwritev;path=shard-00001;nth=1;action=kill"
         done = run("pack", source or self.src, self.out, *TWO_SHARDS, *arguments,
                    env=faulty(plan))
         self.assertEqual(done.code, -signal.SIGKILL, str(done))
@@ -122,7 +122,7 @@ class UnfinishedTest(PackTest):
         tree = self.path("tree")
         for split in ("train", "val"):
             shutil.copytree(self.src, os.path.join(tree, split))
-        plan = "call=pwritev;path=shard-00001;nth=1;action=kill"
+        plan = "call=pwrite,pwritev;path=shard-00001;nth=1;action=kill"
         run("pack", tree, self.out, *TWO_SHARDS, env=faulty(plan))
         done = run("pack", tree, self.out, *TWO_SHARDS, "--splits", "none")
         self.expect(done, FAILED, "an unfinished run with other splits lies here", "--restart")

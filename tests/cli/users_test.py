@@ -101,7 +101,7 @@ class UsersTest(PackTest):
 
     def test_another_user_of_the_group_finishes_and_reads(self):
         for shard in range(2):
-            plan = "call=pwritev;path=shard-0000%d;nth=1;action=kill-after" % shard
+            plan = "call=pwrite,pwritev;path=shard-0000%d;nth=1;action=kill-after" % shard
             done = self.run_as(ALICE, "pack", self.src, self.out, *SHARDS, env=faulty(plan))
             self.assertEqual(done.code, -signal.SIGKILL, str(done))
             done = self.run_as(BOB, "pack", self.src, self.out, *SHARDS)
@@ -123,7 +123,7 @@ class UsersTest(PackTest):
         self.expect(self.run_as(BOB, "verify", self.out), NO, "manifest.json")
 
     def test_nobody_else_finishes_it(self):
-        plan = "call=pwritev;path=shard-00001;nth=1;action=kill"
+        plan = "call=pwrite,pwritev;path=shard-00001;nth=1;action=kill"
         self.run_as(ALICE, "pack", self.src, self.out, *SHARDS, umask=0o022, env=faulty(plan))
         before = identity(self.partial)
         done = self.run_as(BOB, "pack", self.src, self.out, *SHARDS)

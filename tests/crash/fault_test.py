@@ -69,7 +69,7 @@ class FaultTest(PackTest):
 
     def test_failed_sync_of_a_shard_that_is_continued(self):
         """The first thing that a continued shard gets is a sync; if that fails, the file goes."""
-        plan = "call=pwritev;path=shard-00001;nth=2;action=kill"
+        plan = "call=pwrite,pwritev;path=shard-00001;nth=2;action=kill"
         run("pack", self.src, self.out, *ARGUMENTS, env=faulty(plan))
         self.assertEqual(len([n for n in names(self.partial) if n.endswith(".tmp")]), 1)
         plan = "call=fsync;path=shard-00001;nth=1;errno=EIO"
@@ -118,6 +118,16 @@ class FaultTest(PackTest):
 
     def test_failed_truncate(self):
         self.assertEqual(self.every("truncate;path=/out.partial/shard-", "EIO"), 2)
+
+    def test_a_disk_that_refuses_direct_writes(self):
+        """Some file systems take O_DIRECT and refuse the writes: they are done by the page cache."""
+        if self.count_calls("call=pwritev;path=shard-", "pack", self.src, self.out, *ARGUMENTS):
+            self.skipTest("writes go through the page cache here")
+        shutil.rmtree(self.out)
+        done = run("pack", self.src, self.out, *ARGUMENTS,
+                   env=faulty("call=pwrite;nth=1;errno=EINVAL;path=shard-"))
+        self.expect(done, DONE)
+        self.assertEqual((identity(self.out), all_names(self.out)), self.whole)
 
     def test_short_writes_are_completed(self):
         done = run("pack", self.src, self.out, *ARGUMENTS,

@@ -144,9 +144,10 @@ class KillTest(PackTest):
         pictures.make_folder(self.src, {"a": 200}, smallest=15000, largest=15000)
         arguments = ["--shards", "2", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
         self.whole, _ = self.undisturbed(arguments)
-        # Four pictures fill a chunk; the first shard is finished, of the second ten chunks are there.
-        for nth, found in ((6, (0, 20)), (25 + 11, (1, 40))):
-            plan = "call=pwritev;path=shard-;nth=%d;action=kill" % nth
+        # Four pictures fill a chunk; the first shard is finished (25 chunks and a footer), of the second
+        # ten chunks are there.
+        for nth, found in ((6, (0, 20)), (25 + 1 + 11, (1, 40))):
+            plan = "call=pwrite,pwritev;path=shard-;nth=%d;action=kill" % nth
             done = run("pack", self.src, self.out, *arguments, env=faulty(plan))
             self.assertEqual(done.code, -signal.SIGKILL, str(done))
             report = self.finish_and_compare(arguments)["packs"][0]
@@ -158,7 +159,7 @@ class KillTest(PackTest):
         pictures.make_folder(self.src, {"a": 100}, smallest=15000, largest=15000)
         arguments = ["--shards", "1", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
         self.whole, _ = self.undisturbed(arguments)
-        plan = "call=pwritev;path=shard-;nth=21;action=kill"
+        plan = "call=pwrite,pwritev;path=shard-;nth=21;action=kill"
         run("pack", self.src, self.out, *arguments, env=faulty(plan))
         shard, = (name for name in names(self.partial) if name.startswith("shard-"))
         with open(os.path.join(self.partial, shard), "r+b") as file:

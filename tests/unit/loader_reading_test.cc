@@ -22,7 +22,7 @@ class LoaderReading : public LoaderTest {
   // Whether the file system below the pack takes direct reads.
   bool takes_direct() const {
     const auto shard = File::open_read(pack_->directory(), shard_file_name(0));
-    return shard->can_read_direct() &&
+    return shard->can_be_direct() &&
            detect_filesystem(pack_->directory().fd()).kind != FileSystemKind::kTmpfs;
   }
   bool is_network() const { return detect_filesystem(pack_->directory().fd()).network; }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint64_t kMiB = uint64_t{1} << 20;
 // The program itself, stacks, and what the libraries take.
-constexpr uint64_t kFixedBytes = 48 * kMiB;
+constexpr uint64_t kFixedBytes = 46 * kMiB;
 // A shard's part of the index in memory: columns, the footer made of them, and what a resumed shard
 // keeps of its samples. Keys come on top.
 constexpr uint64_t kIndexBytesPerSample = 260;
@@ -40,8 +40,9 @@ struct MemoryShare {
 Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& options, uint32_t jobs) {
   const uint64_t samples =
       divide_up(std::max<uint64_t>(info.sample_count, 1), info.geometry.shard_count);
-  const uint64_t index_bytes = samples * kIndexBytesPerSample;
-  const uint64_t need = kFixedBytes + index_bytes + kLeastPayloadBytes;
+  // What a shard needs beside its payloads.
+  const uint64_t shard_bytes = samples * kIndexBytesPerSample + ShardWriter::kBufferBytes;
+  const uint64_t need = kFixedBytes + shard_bytes + kLeastPayloadBytes;
   if (options.memory_bytes < need) {
     return invalid_argument(str_cat("--memory ", format_size(options.memory_bytes),
                                     " is too small: shards of ", samples, " samples need ",
@@ -54,16 +55,16 @@ Result<MemoryShare> share_memory(const PlanInfo& info, const PackOptions& option
   uint64_t at_once = std::min<uint64_t>({jobs, kMostShardsAtOnce, info.geometry.shard_count});
   // Two shards at a time let one write its end to disk while the other goes on, but each needs room
   // to read ahead.
-  while (at_once > 1 && rest / at_once < index_bytes + 16 * kLeastPayloadBytes) --at_once;
+  while (at_once > 1 && rest / at_once < shard_bytes + 16 * kLeastPayloadBytes) --at_once;
   share.shards_at_once = static_cast<uint32_t>(std::max<uint64_t>(at_once, 1));
-  share.payload_bytes = rest / share.shards_at_once - index_bytes;
+  share.payload_bytes = rest / share.shards_at_once - shard_bytes;
   return share;
 }
 
 }  // namespace
 
 Status check_least_memory(const PackOptions& options) {
-  constexpr uint64_t kLeast = kFixedBytes + kLeastPayloadBytes + kMiB;
+  constexpr uint64_t kLeast = kFixedBytes + ShardWriter::kBufferBytes + kLeastPayloadBytes + kMiB;
   if (options.memory_bytes >= kLeast) return {};
   return invalid_argument(str_cat("--memory ", format_size(options.memory_bytes),
                                   " is too little: it takes at least ", format_size(kLeast)))

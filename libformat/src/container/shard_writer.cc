@@ -24,7 +24,7 @@ ByteSpan zeros(uint64_t bytes) {
 }  // namespace
 
 ShardWriter::ShardWriter(File file, const ShardContext& context)
-    : file_(std::move(file)), context_(context), columns_(context.schema) {}
+    : file_(std::move(file)), chunks_(file_), context_(context), columns_(context.schema) {}
 
 Result<ShardWriter> ShardWriter::create(const Directory& dir, const std::string& name,
                                         const ShardContext& context) {
@@ -153,7 +153,7 @@ Status ShardWriter::write_chunk(const ChunkHeader& header, const std::vector<uin
   uint64_t written_to = start;         // everything before it is handed over
   uint64_t gathered_to = head.size();  // from the chunk's start
   const auto flush = [&]() -> Status {
-    SPK_TRY(file_.write_all_v(written_to, pieces));
+    SPK_TRY(chunks_.write_all_v(file_, written_to, pieces));
     written_to = start + gathered_to;
     pieces.clear();
     return {};

@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "format/footer.h"
+#include "io/direct_writer.h"
 #include "io/file.h"
 #include "layout/fill.h"
 
@@ -32,6 +33,9 @@ struct BlobSource {
 
 class ShardWriter {
  public:
+  // What it takes of memory beside the chunk it is given and the tables of its shard.
+  static constexpr uint64_t kBufferBytes = DirectWriter::kBufferBytes;
+
   // A new file `name` in `dir`, which must outlive the writer; kExists where the name is taken.
   static Result<ShardWriter> create(const Directory& dir, const std::string& name,
                                     const ShardContext& context);
@@ -80,6 +84,7 @@ class ShardWriter {
   }
 
   File file_;
+  DirectWriter chunks_;  // into file_
   ShardContext context_;
   SampleColumns columns_;
   std::vector<ChunkRow> rows_;

@@ -254,7 +254,7 @@ bool File::set_direct(bool direct) const noexcept {
   return ::fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
 }
 
-bool File::can_read_direct() const noexcept {
+bool File::can_be_direct() const noexcept {
   const DirectAlignment told = direct_alignment(fd_);
   if (told.offset_bytes != 0) {
     const size_t page = page_bytes();

@@ -73,9 +73,9 @@ class File {
   // Reads and writes pass by the page cache (O_DIRECT) from now on, or no longer. False where the
   // file system cannot.
   bool set_direct(bool direct) const noexcept;
-  // Whether the file system says that reads of whole pages to page-aligned memory may. Some say so
-  // and refuse the reads with EINVAL all the same.
-  bool can_read_direct() const noexcept;
+  // Whether the file system says that whole pages from or to page-aligned memory may. Some say so
+  // and refuse the calls with EINVAL all the same.
+  bool can_be_direct() const noexcept;
 
   // Hints; what cannot be done is not an error.
   void drop_cache() const noexcept;  // only clean pages go, so call it after sync()

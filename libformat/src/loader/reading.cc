@@ -31,7 +31,7 @@ Decision decide(const Pack& pack, const ReadingWish& wish, const FileSystemInfo&
   if (fits) return {false, sizes};
   // Asked of one shard: another that is elsewhere and cannot is read through the page cache.
   const Result<File> shard = File::open_read(pack.directory(), shard_file_name(0));
-  if (!shard.ok() || !shard->can_read_direct()) {
+  if (!shard.ok() || !shard->can_be_direct()) {
     return {false, str_cat(sizes, ", but ", fs.name, " cannot do without")};
   }
   return {true, sizes};
