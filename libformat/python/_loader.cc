@@ -176,6 +176,7 @@ stripepack::LoaderOptions loader_options(const py::dict& from) {
   to.skip_checksums = !from["check"].cast<bool>();
   take("fields", to.fields);
   take("targets", to.targets);
+  take("use_recorded_map", to.use_recorded_map);
   take("state", to.state);
   take("node_ranks", to.node_ranks);
   take("node_group", to.node_group);

@@ -269,6 +269,18 @@ class PyPack : public PackHandle {
     return firsts;
   }
 
+  // The target of each chunk; empty where none are known.
+  py::array_t<uint32_t> recorded_targets(const std::string& digest) const {
+    std::vector<uint32_t> targets;
+    stripepack::Error error;
+    {
+      const py::gil_scoped_release released;
+      targets = pack.recorded_targets(digest, error);
+    }
+    if (error) fail(error);
+    return py::array_t<uint32_t>(static_cast<py::ssize_t>(targets.size()), targets.data());
+  }
+
  private:
   template <typename T, typename Get>
   py::array_t<T> numbers(Get get, uint32_t field, uint64_t begin, uint64_t end,
@@ -387,6 +399,7 @@ PYBIND11_MODULE(_stripepack, module) {
       .def("read_many", &PyPack::read_many)
       .def("read_packed", &PyPack::read_packed)
       .def("chunk_samples", &PyPack::chunk_samples)
+      .def("recorded_targets", &PyPack::recorded_targets)
       .def("part", &PyPack::part);
   py::class_<PyIterator>(module, "Iterator")
       .def(py::init<const PyPack&, uint32_t, uint64_t, uint64_t>(), py::keep_alive<1, 2>())

@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 
 #include "base/text.h"
+#include "container/layout_record.h"
+#include "container/pack.h"
+#include "layout/order.h"
 #include "unit/capi_loader_fixture.h"
 
 namespace spk::test {
@@ -270,6 +273,65 @@ TEST_F(CApiLoader, DamageIsNamedOrSkipped) {
     samples += spk_batch_size(given.get());
   }
   EXPECT_EQ(samples, kCApiSamples);
+}
+
+TEST_F(CApiLoader, TheRecordedMapIsToldAndUsed) {
+  auto pack = sized<spk_info>();
+  ASSERT_EQ(spk_get_info(pack_, &pack, &err_), SPK_OK);
+  uint64_t count = 77;
+  EXPECT_EQ(spk_recorded_targets(pack_, nullptr, nullptr, 0, &count, &err_), SPK_OK);
+  EXPECT_EQ(count, 0u);
+  EXPECT_EQ(spk_recorded_targets(pack_, "12", nullptr, 0, &count, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(spk_recorded_targets(pack_, "00000000000000ff", nullptr, 0, &count, &err_),
+            SPK_MISMATCH);
+  EXPECT_EQ(spk_recorded_targets(nullptr, nullptr, nullptr, 0, &count, &err_),
+            SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(spk_recorded_targets(pack_, nullptr, nullptr, 0, nullptr, &err_), SPK_INVALID_ARGUMENT);
+  const auto without = rest(open(options()).get());
+
+  // Chunks in turn on two targets, as the file system numbers them.
+  LayoutMap map;
+  for (uint32_t shard = 0; shard < pack.shard_count; ++shard) {
+    StripeLayout layout;
+    layout.system = StripeSystem::kLustre;
+    layout.components.resize(1);
+    layout.components[0].stripe_bytes = pack.chunk_bytes;
+    layout.components[0].stripe_count = 2;
+    layout.components[0].targets = {90, 40};
+    map.shards.push_back(std::move(layout));
+  }
+  const auto opened = Pack::open(path_);
+  ASSERT_TRUE(opened.ok());
+  const std::vector<uint32_t> expected = chunk_targets(map.shards, *chunk_places(**opened));
+  map.digest = target_map_digest(expected);
+  LayoutRecord record;
+  record.chunk_bytes = pack.chunk_bytes;
+  record.maps.push_back(map);
+  ASSERT_TRUE(write_layout_record((*opened)->directory(), record).ok());
+
+  std::vector<uint32_t> targets(pack.chunk_count);
+  EXPECT_EQ(spk_recorded_targets(pack_, "", targets.data(), 1, &count, &err_),
+            SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(count, pack.chunk_count);
+  const std::string digest = to_hex(map.digest);
+  for (const char* which : {"", digest.c_str()}) {
+    std::fill(targets.begin(), targets.end(), 9);
+    EXPECT_EQ(spk_recorded_targets(pack_, which, targets.data(), targets.size(), &count, &err_),
+              SPK_OK);
+    EXPECT_EQ(count, pack.chunk_count);
+    EXPECT_EQ(targets, expected);
+  }
+  EXPECT_EQ(targets[0], 1u);  // 90 is the second of the two
+
+  const auto with = rest(open(options()).get());
+  EXPECT_NE(with, without);
+  auto given = options();
+  given.targets = targets.data();
+  given.target_count = targets.size();
+  EXPECT_EQ(rest(open(given).get()), with);
+  auto none = options();
+  none.no_recorded_map = 1;
+  EXPECT_EQ(rest(open(none).get()), without);
 }
 
 TEST_F(CApiLoader, Nulls) {

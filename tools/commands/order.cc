@@ -9,6 +9,7 @@
 #include "commands/order_samples.h"
 #include "layout/geometry.h"
 #include "layout/steps.h"
+#include "loader/target_map.h"
 #include "ui/signals.h"
 
 namespace spk {
@@ -126,6 +127,8 @@ class OrderCommand : public Command {
       if (targets.empty() && first_samples.size() > 1) {
         return invalid_argument("there is no target in it").at_path(targets_path_);
       }
+    } else if (pack && settings_.kind == OrderKind::kShuffled) {
+      SPK_ASSIGN(targets, current_targets(*pack));  // as loaders do
     }
     const OrderUnits units{first_samples, targets};
     return quality_ ? judge(units, pack.get(), ui) : list(units, ui);

@@ -305,7 +305,8 @@ typedef struct spk_loader_options {
   uint32_t skip_damaged;     /* not 0: damaged samples are left out, and counted */
   const char* const* fields; /* names of the fields that are wanted; NULL: all */
   uint64_t field_count;
-  const uint32_t* targets; /* storage target of each chunk; NULL: not known */
+  const uint32_t* targets; /* storage target of each chunk; NULL: by the recorded map, see
+                              spk_recorded_targets */
   uint64_t target_count;   /* entries of targets */
   const char* state;       /* as from spk_loader_state: goes on there, whatever the number of ranks.
                               Order, seed, epoch, lanes and window are the state's. NULL: begin */
@@ -313,8 +314,21 @@ typedef struct spk_loader_options {
   uint64_t node_memory_bytes; /* limit of the shared memory; 0: that of all the buffers, but at most
                                  half of what the page cache may use */
   uint32_t node_ranks;        /* ranks of this node that share; 0: none */
-  uint32_t reserved;
+  uint32_t no_recorded_map;   /* not 0: where TARGETS is NULL, no map is used */
 } spk_loader_options;
+
+/* The storage target of each chunk, by a map that is recorded beside the pack (layout.json, which
+ * `stripepack layout` writes). DIGEST: 16 hexadecimal digits, as behind "map=" in a loader's state;
+ * NULL or "": the current map. *COUNT: the number of chunks, or 0 where there is no map, the
+ * targets are not known, or DIGEST is all zeros. They go to OUT if CAPACITY suffices.
+ *
+ * A loader of order SHUFFLED that is given no targets uses the current map, one that resumes uses
+ * the one that its state names. So every loader reads layout.json, and all ranks must find the same
+ * there: do not refresh it while a run starts. A rank may read the targets for all and send them.
+ * SPK_MISMATCH: no map with that digest is recorded. SPK_DAMAGED: layout.json makes no sense. */
+SPK_API int32_t spk_recorded_targets(const spk_pack* pack, const char* digest, uint32_t* out,
+                                     uint64_t capacity, uint64_t* count,
+                                     spk_error* err) SPK_NOEXCEPT;
 
 /* Sharing on a node. Chunks that several loaders of one node want (of node_ranks ranks with
  * `workers` loaders each) are read and checked by one of them, into memory that they share: a file

@@ -157,7 +157,8 @@ struct LoaderOptions {
   bool skip_checksums = false;
   bool skip_damaged = false;
   std::vector<std::string> fields;     // empty: all
-  std::vector<std::uint32_t> targets;  // empty: not known
+  std::vector<std::uint32_t> targets;  // empty: by the recorded map
+  bool use_recorded_map = true;        // where targets is empty
   std::string state;                   // empty: begin
   std::string node_group;
   std::uint64_t node_memory_bytes = 0;
@@ -349,6 +350,15 @@ class Pack {
     }
     return iterator;
   }
+  // Empty where none are known. DIGEST: as spk_recorded_targets; "": the current map's.
+  std::vector<std::uint32_t> recorded_targets(const std::string& digest, Error& error) const {
+    std::vector<std::uint32_t> targets(info().chunk_count);
+    std::uint64_t count = 0;
+    spk_recorded_targets(get(), digest.c_str(), targets.data(), targets.size(), &count,
+                         error.fill());
+    targets.resize(count);
+    return targets;
+  }
   Loader load(const LoaderOptions& options, Error& error) const {
     std::vector<const char*> names;
     for (const std::string& name : options.fields) names.push_back(name.c_str());
@@ -379,6 +389,7 @@ class Pack {
     raw.node_group = options.node_group.c_str();
     raw.node_memory_bytes = options.node_memory_bytes;
     raw.node_ranks = options.node_ranks;
+    raw.no_recorded_map = options.use_recorded_map ? 0 : 1;
     spk_loader* opened = nullptr;
     Loader loader;
     if (spk_loader_open(get(), &raw, &opened, error.fill()) != SPK_OK) return loader;

@@ -274,6 +274,24 @@ def parse_state(text, content_id, map_digest, samples):
     return found[3], seed, epoch, lanes, window, consumed
 
 
+def map_of_state(text, content_id):
+    """The digest of the target map of a state, in hexadecimal; "" where it is no state of this
+    pack."""
+    found = _STATE.fullmatch(text) if isinstance(text, str) else None
+    return found[2] if found and found[1] == content_id else ""
+
+
+def known_map(dataset, targets, kind, state=None):
+    """The digest of the target map that a run uses: of `targets`, or where they are None of the one
+    that the state is of, which must be recorded beside the pack, or of the current one there."""
+    if targets is not None:
+        return map_digest(targets)
+    digest = map_of_state(state, dataset.content_id)
+    if digest or (state is None and kind == "shuffled"):
+        return map_digest(dataset.recorded_targets(digest))
+    return 0
+
+
 def state_of(state_dict):
     """The state within what state_dict() made."""
     try:

@@ -7,7 +7,7 @@ import numpy
 
 from ._core import ENGINES, KINDS, core
 from ._errors import error
-from ._options import choice, integer
+from ._options import choice, integer, text
 
 
 class Field:
@@ -195,6 +195,13 @@ class Dataset:
     def chunk_samples(self):
         """The first sample of each chunk: a numpy array of uint64, shape (chunks,)."""
         return self._pack.chunk_samples()
+
+    def recorded_targets(self, digest=""):
+        """The storage target of each chunk, by a map that is recorded beside the pack (`stripepack
+        layout`): a numpy array of uint32, shape (chunks,); empty where none is known. digest: 16
+        hexadecimal digits, as behind "map=" in a loader's state; "": the current map.
+        Raises Error of code "mismatch" where no such map is recorded."""
+        return self._pack.recorded_targets(text("digest", digest))
 
     def part(self, rank, world):
         """The samples of one rank, a range. Parts differ by one sample at most."""

@@ -44,7 +44,8 @@ class Loader:
     direct: whether reads pass by the page cache: "on", "off", or "auto": where it cannot help, as the
     pack is more than half of the memory that it may use; .stats["reading"] tells what was chosen.
     skip_damaged: leave damaged samples out, so that a batch is shorter, and count them in .stats.
-    targets: the storage target of each chunk; None: not known.
+    targets: the storage target of each chunk; an empty list: not known; None: by the map that is
+    recorded beside the pack, if any: Dataset.recorded_targets(). All ranks must have the same.
     state: as from state(): goes on exactly there, with any number of ranks. Order, seed, epoch, lanes
     and window are then the state's.
     node_ranks: ranks of this node that read chunks which several of them want once, into memory that
@@ -94,7 +95,7 @@ class Loader:
             "threads": integer("threads", threads, 0, _MOST_32),
             "direct": choice("direct", direct, DIRECT), "check": bool(check),
             "skip_damaged": bool(skip_damaged), "fields": fields or [],
-            "targets": _order.target_map(targets),
+            "targets": _order.target_map(targets), "use_recorded_map": targets is None,
             "state": "" if state is None else text("state", state),
             "node_ranks": _number_or_none("node_ranks", node_ranks, _MOST_32),
             "node_group": str(node_group),

@@ -75,6 +75,7 @@ spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from) {
   if (from.targets != nullptr) {
     options.targets.assign(from.targets, from.targets + from.target_count);
   }
+  options.use_recorded_map = from.no_recorded_map == 0;
   options.node_ranks = from.node_ranks;
   options.node_memory_bytes = from.node_memory_bytes;
   if (from.node_group != nullptr) options.node_group = from.node_group;

@@ -1,9 +1,11 @@
 // Samples: keys, numbers, places, bytes.
+#include <algorithm>
 #include <vector>
 
 #include "base/checked.h"
 #include "base/text.h"
 #include "capi/guard.h"
+#include "loader/target_map.h"
 
 using spk::guard;
 using spk::invalid_argument;
@@ -115,6 +117,31 @@ int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t* samples
       if (!location.present) continue;
       out[i] = {location.shard, 1, location.offset, location.bytes, location.checksum};
     }
+    return {};
+  });
+}
+
+int32_t spk_recorded_targets(const spk_pack* pack, const char* digest, uint32_t* out,
+                             uint64_t capacity, uint64_t* count, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    SPK_TRY(need(count, "count"));
+    *count = 0;
+    std::vector<uint32_t> targets;
+    if (digest == nullptr || *digest == 0) {
+      SPK_ASSIGN(targets, spk::current_targets(*pack->pack));
+    } else {
+      SPK_ASSIGN(const uint64_t number, spk::parse_map_digest(digest));
+      SPK_ASSIGN(targets, spk::targets_of_digest(*pack->pack, number));
+    }
+    *count = targets.size();
+    if (targets.empty() || capacity == 0) return {};
+    if (targets.size() > capacity) {
+      return invalid_argument(
+          spk::str_cat("room for ", capacity, " targets, but the pack has ", targets.size()));
+    }
+    SPK_TRY(need(out, "out"));
+    std::copy(targets.begin(), targets.end(), out);
     return {};
   });
 }

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "io/cache_memory.h"
 #include "loader/class_warning.h"
+#include "loader/target_map.h"
 
 namespace spk {
 
@@ -38,23 +39,30 @@ OrderSettings resolve_order(const LoaderOptions& options) {
 }  // namespace
 
 Result<std::unique_ptr<Loader>> Loader::open(std::shared_ptr<const Pack> pack,
-                                             const LoaderOptions& options) {
+                                             LoaderOptions options) {
+  // Other orders go by samples, wherever their chunks lie.
+  if (options.order == OrderKind::kShuffled && options.targets.empty() &&
+      options.use_recorded_map) {
+    SPK_ASSIGN(options.targets, current_targets(*pack));
+  }
   LoaderState state;
   state.content_id = pack->content_id();
   state.map_digest = target_map_digest(options.targets);
   state.order = resolve_order(options);
-  return make(std::move(pack), options, state);
+  return make(std::move(pack), std::move(options), state);
 }
 
 Result<std::unique_ptr<Loader>> Loader::resume(std::shared_ptr<const Pack> pack,
-                                               const LoaderOptions& options,
-                                               const LoaderState& state) {
+                                               LoaderOptions options, const LoaderState& state) {
   if (state.content_id != pack->content_id()) {
     return Status(Code::kMismatch, str_cat("the loader state is of the pack with content id ",
                                            state.content_id.to_hex(), ", this one has ",
                                            pack->content_id().to_hex()))
         .at_path(pack->path())
         .with_hint("resume with the pack that the run began with, or begin a new run");
+  }
+  if (options.targets.empty() && options.use_recorded_map) {
+    SPK_ASSIGN(options.targets, targets_of_digest(*pack, state.map_digest));
   }
   if (state.map_digest != target_map_digest(options.targets)) {
     return Status(Code::kMismatch, str_cat("the loader state is of the target map with digest ",
@@ -68,28 +76,24 @@ Result<std::unique_ptr<Loader>> Loader::resume(std::shared_ptr<const Pack> pack,
                                     " samples were consumed, the pack has ", pack->sample_count()))
         .at_path(pack->path());
   }
-  return make(std::move(pack), options, state);
+  return make(std::move(pack), std::move(options), state);
 }
 
 Result<std::unique_ptr<Loader>> Loader::make(std::shared_ptr<const Pack> pack,
-                                             const LoaderOptions& options,
-                                             const LoaderState& state) {
+                                             LoaderOptions&& options, const LoaderState& state) {
   std::unique_ptr<Loader> loader(new Loader());
-  loader->options_ = options;
+  loader->options_ = std::move(options);
   loader->state_ = state;
   loader->context_ = std::make_shared<UnitContext>();
   loader->context_->pack = std::move(pack);
-  loader->context_->check = options.check_checksums;
-  loader->rules_ = {loader->pack().sample_count(),
-                    loader->state_.order.lanes,
-                    options.rank,
-                    options.world,
-                    options.batch,
-                    options.tail};
+  loader->context_->check = loader->options_.check_checksums;
+  loader->rules_ = {loader->pack().sample_count(), loader->state_.order.lanes,
+                    loader->options_.rank,         loader->options_.world,
+                    loader->options_.batch,        loader->options_.tail};
   SPK_TRY(loader->rules_.check());
-  if (options.workers == 0 || options.worker >= options.workers) {
+  if (loader->options_.workers == 0 || loader->options_.worker >= loader->options_.workers) {
     return invalid_argument(
-        str_cat("there is no worker ", options.worker, " of ", options.workers));
+        str_cat("there is no worker ", loader->options_.worker, " of ", loader->options_.workers));
   }
   SPK_TRY(loader->find_units());
   SPK_TRY(loader->choose_fields());

@@ -48,8 +48,10 @@ struct LoaderOptions {
   bool check_checksums = true;
   // A damaged sample is left out and counted, instead of being an error.
   bool skip_damaged = false;
-  // Target of each chunk; empty: none is known.
+  // Target of each chunk. Empty: by the map that is recorded beside the pack (loader/target_map.h),
+  // if it may be used and there is one. Every rank must have the same.
   std::vector<uint32_t> targets;
+  bool use_recorded_map = true;
   // Ranks of this node, each with `workers` loaders, that read chunks which several of them want
   // into shared memory, once. 0: nothing is shared. Where each rank has lanes of its own and one
   // worker, where samples are read singly, and where files are mapped, there is nothing to share.
@@ -78,12 +80,11 @@ class Loader {
   // kInvalidArgument names the option that cannot be met; where memory_bytes is too small, how much
   // is needed.
   static Result<std::unique_ptr<Loader>> open(std::shared_ptr<const Pack> pack,
-                                              const LoaderOptions& options);
+                                              LoaderOptions options);
   // Goes on where `state` was saved, with any number of ranks: order, seed, epoch, lanes and window
   // are the state's. kMismatch where it is of another pack or of a target map that is not at hand.
   static Result<std::unique_ptr<Loader>> resume(std::shared_ptr<const Pack> pack,
-                                                const LoaderOptions& options,
-                                                const LoaderState& state);
+                                                LoaderOptions options, const LoaderState& state);
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -114,8 +115,7 @@ class Loader {
  private:
   Loader() = default;
   static Result<std::unique_ptr<Loader>> make(std::shared_ptr<const Pack> pack,
-                                              const LoaderOptions& options,
-                                              const LoaderState& state);
+                                              LoaderOptions&& options, const LoaderState& state);
   Status find_units();
   Status choose_fields();
   Status choose_engine();

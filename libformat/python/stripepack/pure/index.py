@@ -162,6 +162,11 @@ class Index:
         _require(offset + size <= len(self._data), "a shard's table lies outside it")
         return Table(self._data[offset:offset + size])
 
+    def chunk_places(self):
+        """(shard, offset in its file) of each chunk."""
+        return [(shard, slot * self.chunk_bytes) for shard in range(self.shard_count)
+                for slot in self.shard_table("chunks", shard).column("slot").tolist()]
+
     def chunk_samples(self):
         """The first sample of each chunk."""
         firsts = [self.shard_table("chunks", shard).column("first_sample").astype(numpy.uint64)

@@ -106,6 +106,12 @@ class Loader:
         self._options = options
         self._samples = pack.index.sample_count
         self._targets = options["targets"] or None
+        if options["use_recorded_map"]:
+            digest = _order.map_of_state(options["state"], pack.index.content_id)
+            if digest or _KINDS[options["order"]] == "shuffled":
+                self._targets = pack.recorded_targets(digest)
+        if self._targets is not None and len(self._targets) == 0:
+            self._targets = None
         self._digest = _order.map_digest(self._targets)
         names = [name for name, _, _ in pack.fields()]
         for name in options["fields"]:

@@ -10,6 +10,7 @@ import numpy
 
 from .._errors import error
 from .index import Index, Wrong
+from .target_map import recorded_targets
 from .xxh3 import xxh3_64
 
 _BLOB, _INT64 = 1, 2
@@ -268,6 +269,10 @@ class Pack:
     @checked
     def chunk_samples(self):
         return self.index.chunk_samples()
+
+    @checked
+    def recorded_targets(self, digest):
+        return recorded_targets(self, digest)
 
     def part(self, rank, world):
         if not 0 <= rank < world:

@@ -40,6 +40,8 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         self._pack = pack
         self._kind = "shuffled" if shuffle else "sequential"
         self._lanes, self._window = _order.resolve(self._kind, num_replicas, lanes, window)
+        # By the map recorded beside the pack, which a run keeps.
+        self._targets = pack.recorded_targets() if shuffle else numpy.zeros(0, numpy.uint32)
         self._begun_at = 0  # samples of all ranks
         self._given = 0  # samples of this rank, from there
         self._loaded = False
@@ -70,7 +72,8 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         warn_of_second_sharding("stripepack.torch.DistributedSampler", self.num_replicas,
                                 "leave out the sampler, or give it num_replicas=1, rank=0")
         firsts = numpy.append(self._pack.chunk_samples(), numpy.uint64(len(self._pack)))
-        order = _order.EpochOrder(firsts, None, self._kind, self.seed, self.epoch, self._lanes,
+        targets = self._targets if len(self._targets) else None
+        order = _order.EpochOrder(firsts, targets, self._kind, self.seed, self.epoch, self._lanes,
                                   self._window)
         self._given = 0
         self._loaded = False
@@ -93,15 +96,20 @@ class DistributedSampler(torch.utils.data.distributed.DistributedSampler):
         given = self._given if samples is None else integer("samples", samples)
         steps = min(given // self.batch_size, self._steps())
         consumed = min(self._begun_at + steps * self._step_samples, len(self._pack))
-        return {"state": _order.state_text(self._pack.content_id, 0, self._kind, self.seed,
-                                           self.epoch, self._lanes, self._window, consumed)}
+        return {"state": _order.state_text(self._pack.content_id, _order.map_digest(self._targets),
+                                           self._kind, self.seed, self.epoch, self._lanes,
+                                           self._window, consumed)}
 
     def load_state_dict(self, state_dict):
         """Goes on there, with the seed, epoch, lanes and window of then. Raises stripepack.Error of
         code "mismatch" where the state is of another pack."""
+        state = _order.state_of(state_dict)
+        digest = _order.map_of_state(state, self._pack.content_id)
+        targets = self._pack.recorded_targets(digest) if digest else []
         (self._kind, self.seed, self.epoch, self._lanes, self._window,
-         self._begun_at) = _order.parse_state(_order.state_of(state_dict),
-                                              self._pack.content_id, 0, len(self._pack))
+         self._begun_at) = _order.parse_state(state, self._pack.content_id,
+                                              _order.map_digest(targets), len(self._pack))
+        self._targets = targets
         self.shuffle = self._kind != "sequential"
         self._given = 0
         self._loaded = True

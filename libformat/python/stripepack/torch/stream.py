@@ -11,7 +11,7 @@ from .folder import _naming, default_loader
 from .ranks import find_rank, print_rank, warn_of_second_sharding
 
 _MAX_EPOCH = (1 << 63) - 1
-_MAX_STATE = 512  # bytes of its text, and of the number of workers
+_MAX_STATE = 512  # bytes of its text, the number of workers, and the map
 
 
 class StreamingDataset(torch.utils.data.IterableDataset):
@@ -74,6 +74,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         self._state_workers = None  # that must be of this number; None: of any
         self._kept = True  # set_epoch() to the state's epoch keeps the state
         self._workers, self._steps = 1, 0  # of this process: given since it began to iterate
+        self._map = _order.known_map(self.dataset, options.get("targets"), order)
         Loader(self.dataset, batch=batch_size, epoch=epoch, tail=tail, **self._order,
                **options).close()  # says what is wrong with the options
         if torch.distributed.is_available() and torch.distributed.is_initialized():
@@ -103,7 +104,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
     def _begin(self):
         """(order, seed, epoch, lanes, window, consumed) where iterating begins."""
         if self._state is not None:
-            begin = _order.parse_state(self._state, self.dataset.content_id, self._map_digest(),
+            begin = _order.parse_state(self._state, self.dataset.content_id, self._map,
                                        len(self.dataset))
             if begin[2] == self.epoch:
                 return begin
@@ -112,23 +113,20 @@ class StreamingDataset(torch.utils.data.IterableDataset):
                                        self._order["window"])
         return kind, self._order["seed"], self.epoch, lanes, window, 0
 
-    def _map_digest(self):
-        return _order.map_digest(self._options.get("targets"))
-
     def _after(self, steps):
         """The state after so many steps."""
         kind, seed, epoch, lanes, window, consumed = self._begin()
         step_samples = self.batch_size * self._rank()[1]
         steps = min(steps, _order.steps_from(len(self.dataset), step_samples, self._tail, consumed))
         consumed = min(consumed + steps * step_samples, max(consumed, len(self.dataset)))
-        return _order.state_text(self.dataset.content_id, self._map_digest(), kind, seed, epoch,
-                                 lanes, window, consumed)
+        return _order.state_text(self.dataset.content_id, self._map, kind, seed, epoch, lanes, window,
+                                 consumed)
 
     def _set_state(self, state, workers):
         self._state, self._state_workers = state, workers
         if torch.utils.data.get_worker_info() is not None:
             return  # a worker's own, as StatefulDataLoader keeps them
-        text = f"{workers or 0} {state or ''}".encode().ljust(_MAX_STATE, b"\0")
+        text = f"{workers or 0} {self._map} {state or ''}".encode().ljust(_MAX_STATE, b"\0")
         self._shared_state.copy_(torch.frombuffer(bytearray(text), dtype=torch.uint8))
         self._states_seen += 1
         self._shared[2] = self._states_seen
@@ -137,9 +135,10 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         """In a worker: takes over the state that was set since it was begun."""
         seen = int(self._shared[2])
         if seen != self._states_seen:
-            workers, _, state = bytes(self._shared_state.tolist()).rstrip(b"\0").decode().partition(" ")
+            text = bytes(self._shared_state.tolist()).rstrip(b"\0").decode()
+            workers, known_map, state = text.split(" ", 2)
             self._states_seen, self._state = seen, state or None
-            self._state_workers = int(workers) or None
+            self._state_workers, self._map = int(workers) or None, int(known_map)
 
     def set_epoch(self, epoch):
         """Begins an epoch. After load_state_dict(), that epoch goes on where the state was made."""
@@ -209,12 +208,13 @@ class StreamingDataset(torch.utils.data.IterableDataset):
         """Goes on there, with the order, seed, epoch, lanes and window of then. Raises
         stripepack.Error of code "mismatch" where the state is of another pack."""
         state = _order.state_of(state_dict)
-        begin = _order.parse_state(state, self.dataset.content_id, self._map_digest(),
-                                   len(self.dataset))
+        known_map = _order.known_map(self.dataset, self._options.get("targets"), None, state)
+        begin = _order.parse_state(state, self.dataset.content_id, known_map, len(self.dataset))
         workers = state_dict.get("workers")
         if workers is not None:
             workers = integer("workers of the state", workers, 1)
         self._shared[0] = integer("the state's epoch", begin[2], 0, _MAX_EPOCH)
+        self._map = known_map
         self._set_state(state, workers)
         self._kept = True
         self._steps = 0
