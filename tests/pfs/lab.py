@@ -1,5 +1,7 @@
 """What the labs share: a lab is brought up once for the tests of a file, and ended whatever happens."""
 
+import os
+import subprocess
 import sys
 
 from packing import SKIPPED, PackTest, main
@@ -27,7 +29,12 @@ class LabTest(PackTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.lab = cls.make_lab().__enter__()
+        try:
+            cls.lab = cls.make_lab().__enter__()
+        except (RuntimeError, OSError, subprocess.SubprocessError) as error:
+            # A machine on which these daemons do not run says nothing of stripepack.
+            print("skipped: the lab did not come up: %s" % error, flush=True)
+            os._exit(SKIPPED)
 
     @classmethod
     def tearDownClass(cls):
