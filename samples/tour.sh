@@ -1,7 +1,7 @@
 #!/bin/sh
 # tour.sh BUILD OUT [SRC [OPTIONS OF PACK]]: from a folder of pictures to four ranks reading, each
 # command shown before it runs. Without SRC it draws its own pictures. Everything it makes lies below
-# OUT; the pack of an earlier tour is removed first, while an unfinished one of the same SRC is gone
+# OUT. A pack of drawn pictures is made anew each time; one of SRC is kept, and an unfinished one gone
 # on with. SRC is only read.
 set -eu
 cd "$(dirname "$0")/.."
@@ -40,8 +40,14 @@ if [ -n "$src" ] && [ ! -r "$src" ]; then
   exit 2
 fi
 mkdir -p "$out"
-rm -rf "$out/pack"
-if [ "$(cat "$out/source" 2>/dev/null)" != "$src" ]; then
+earlier=$(cat "$out/source" 2>/dev/null || true)
+if [ -n "$earlier" ] && [ -e "$out/pack" ] && [ "$earlier" != "$src" ]; then
+  echo "tour.sh: $out/pack was made of '$earlier'; move it away if you want to keep it, or remove" \
+    "it: nothing was changed" >&2
+  exit 2
+fi
+[ -n "$src" ] || rm -rf "$out/pack"  # of pictures that are drawn again
+if [ "$earlier" != "$src" ]; then
   rm -rf "$out/pack.partial"
   printf '%s\n' "$src" > "$out/source"
 fi
@@ -79,11 +85,12 @@ if PYTHONPATH=$PWD/$build/python "$python" -c 'import numpy, PIL, stripepack' 2>
   echo "$ export PYTHONPATH=$build/python"
   export PYTHONPATH="$PWD/$build/python"
 fi
+has_labels=$(stripepack info "$pack" --json | grep '"name": *"label"' || true)
 val=$out/pack/val
 [ -f "$val/manifest.json" ] || val=
 ranks=
 for rank in 0 1 2 3; do
-  if [ -n "$with_python" ]; then
+  if [ -n "$with_python" ] && [ -n "$has_labels" ]; then
     set -- "$python" samples/train.py "$pack" ${val:+--val "$val"} --rank "$rank" --world 4 \
       --limit 1000
   else  # the Python module is not built, or numpy or Pillow is missing

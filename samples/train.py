@@ -75,6 +75,9 @@ def main():
         pack = stripepack.open(options.pack)
     except stripepack.Error as error:
         raise SystemExit(f"train.py: {error}") from None
+    if "label" not in pack.fields:
+        raise SystemExit(f"train.py: {options.pack}: no labels to train on; a pack has them where its "
+                         "pictures lay in folders of classes, or a list told them")
     part = pack.part(options.rank, options.world)
     start = time.perf_counter()
     pictures, labels, size = load(pack, options.limit, options.rank, options.world)

@@ -1,7 +1,8 @@
 /* A trainer's loop with MPI: one rank reads the pack's index and sends it to the others; each rank
  * then reads nothing but the chunks of its own share.
  *
- *   mpirun -n W train_mpi PACK
+ *   mpirun -n W train_mpi PACK      with the mpirun of the MPI that it was built with: another one
+ *                                   starts W programs that know nothing of each other
  *
  * The model is a stand-in (what all pictures weigh in bytes), added up over the ranks after each
  * step as gradients are. mpicc train_mpi.c -o train_mpi $(pkg-config --cflags --libs stripepack) */

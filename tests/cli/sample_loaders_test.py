@@ -106,7 +106,10 @@ class SampleLoadersTest(PackTest):
 
     def test_mpi(self):
         trainer = program(self, "train_mpi")
-        mpirun = shutil.which("mpirun")
+        # Of the MPI that it was built with, where the system has several.
+        linked = subprocess.run(["ldd", trainer], capture_output=True, text=True).stdout
+        name = "mpirun.mpich" if "libmpich" in linked else "mpirun.openmpi"
+        mpirun = shutil.which(name) or shutil.which("mpirun")
         if mpirun is None:
             self.skipTest("no mpirun")
         # Open MPI's: more ranks than CPUs, and as root, as in containers.

@@ -336,7 +336,9 @@ Status Hdf5Lister::list_many() {
     SampleEntry entry;
     SPK_TRY(list_one(one, as_files, &entry));
     if (listing_.label_kind == LabelKind::kInt) {
-      entry.int_labels = {std::distance(classes.begin(), classes.find(class_of(one.path)))};
+      const std::vector<std::string>& names = listing_.classes;  // in byte order
+      entry.int_labels.push_back(std::lower_bound(names.begin(), names.end(), class_of(one.path)) -
+                                 names.begin());
     }
     SPK_TRY(finish_entry(number++, std::move(entry)));
   }

@@ -96,7 +96,7 @@ Status PackSelect::check_classes(const std::vector<std::string>& classes) const 
     if (std::find(classes.begin(), classes.end(), name) != classes.end()) continue;
     return Status(Code::kNotFound,
                   str_cat("--select: there is no class '", escape_bytes(name), "'"))
-        .with_hint("`stripepack info` lists the classes");
+        .with_hint("`stripepack info --classes` lists them");
   }
   return {};
 }

@@ -67,7 +67,7 @@ static int receive_stop(int* came) {
 
 static int finish(void) {
   if (stops_ != NULL) {
-    MPI_Waitall(size_, stops_, MPI_STATUSES_IGNORE);
+    for (int rank = 0; rank < size_; ++rank) MPI_Wait(&stops_[rank], MPI_STATUS_IGNORE);
     free(stops_);
     stops_ = NULL;
   }
