@@ -138,6 +138,27 @@ class RepackTest(PackTest):
         self.repack(self.path("splits"), self.path("one"), "--splits", "none")
         self.assertEqual(len(facts(self.path("one"))), 16)
 
+    def test_keys_of_splits_are_taken_as_they_are_printed(self):
+        src = self.path("splits-src")
+        for split in ("train", "val"):
+            pictures.make_folder(os.path.join(src, split), {"cat": 5, "dog": 6}, seed=split)
+        splits = self.path("splits")
+        self.pack(src, splits)
+        printed = run("ls", splits, "--keys", "--glob", "val/cat/*").out.decode().splitlines()
+        self.assertEqual(len(printed), 5)
+        self.assertEqual(len(run("ls", splits, "--keys", "--glob", "cat/*").out.splitlines()), 10)
+        self.expect(run("extract", splits, self.path("back"), "--glob", "val/cat/*"), DONE, "extracted 5 of 5")
+        chosen = printed + run("ls", splits, "--keys", "--glob", "train/dog/*").out.decode().splitlines()
+        with open(self.path("keys"), "w", encoding="utf-8") as file:
+            file.write("\n".join(chosen) + "\n")
+        self.repack(splits, self.new, "--select", "keys=" + self.path("keys"))
+        self.assertEqual(sorted(run("ls", self.new, "--keys").out.decode().splitlines()), sorted(chosen))
+        self.repack(splits, self.path("again"), "--select", "glob=val/cat/*", "--select",
+                    "glob=train/dog/*")
+        self.assertEqual(facts(self.path("again")), facts(self.new))
+        self.repack(splits, self.path("none"), "--select", "glob=val/cat/*", code=USAGE,
+                    words=["nothing is selected in split 'train'"])
+
     def test_damage_is_never_packed_anew(self):
         one = samples(self.out)[7]
         with open(os.path.join(self.out, "shard-%05d.spks" % one["shard"]), "r+b") as file:

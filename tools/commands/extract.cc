@@ -77,7 +77,7 @@ class ExtractCommand : public Command {
       settings.ranks = team().size();
       settings.stop = &team().stop_flag();
       SPK_ASSIGN(settings.field, find_blob_field(named.pack->schema(), field_));
-      SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack));
+      SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack, named.split));
       SPK_ASSIGN(auto run, ExtractRun::plan(*named.pack, filter, settings));
       chosen_ += run->chosen_samples();
       runs->push_back(std::move(run));

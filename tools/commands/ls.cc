@@ -58,7 +58,7 @@ class LsCommand : public Command {
  private:
   Status list(const NamedPack& named, Ui& ui, Totals* totals) const {
     const FactReader reader(*named.pack);
-    SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack));
+    SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack, named.split));
     const bool by_ordinal = sort_ == "ordinal";
     std::vector<std::pair<uint64_t, uint64_t>> found;  // ordinal, sample
     for (uint64_t sample = filter.begin(); sample < filter.end(); ++sample) {

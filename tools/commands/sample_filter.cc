@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/text.h"
+#include "commands/pack_set.h"
 
 namespace spk {
 
@@ -88,8 +89,10 @@ void add_filter_options(CLI::App& sub, SampleFilterOptions* options) {
       ->type_name("A:B");
 }
 
-Result<SampleFilter> SampleFilter::make(const SampleFilterOptions& options, const Pack& pack) {
+Result<SampleFilter> SampleFilter::make(const SampleFilterOptions& options, const Pack& pack,
+                                        const std::string& split) {
   SampleFilter filter;
+  filter.split_ = split;
   filter.end_ = std::min(options.range_end, pack.sample_count());
   filter.begin_ = std::min(options.range_begin, filter.end_);
   filter.globs_ = options.globs;
@@ -121,7 +124,8 @@ bool SampleFilter::matches(const SampleFacts& facts) const {
   if (by_class_ && !any_in(facts.int_labels, class_labels_)) return false;
   if (!labels_.empty() && !any_in(facts.int_labels, labels_)) return false;
   return globs_.empty() || std::any_of(globs_.begin(), globs_.end(), [&](const std::string& glob) {
-           return glob_matches(glob, facts.key);
+           return glob_matches(glob, facts.key) ||
+                  (!split_.empty() && glob_matches(glob, with_split(split_, facts.key)));
          });
 }
 

@@ -35,7 +35,10 @@ bool glob_matches(const std::string& pattern, std::string key);
 class SampleFilter {
  public:
   // kInvalidArgument for a class that the pack lacks, or --label where labels are no integers.
-  static Result<SampleFilter> make(const SampleFilterOptions& options, const Pack& pack);
+  // SPLIT: the pack's name among others. A glob may then match "SPLIT/KEY", which is how `ls`
+  // prints it, as well.
+  static Result<SampleFilter> make(const SampleFilterOptions& options, const Pack& pack,
+                                   const std::string& split = "");
   // The samples that may match.
   uint64_t begin() const noexcept { return begin_; }
   uint64_t end() const noexcept { return end_; }
@@ -45,6 +48,7 @@ class SampleFilter {
   std::vector<int64_t> class_labels_;  // sorted
   std::vector<int64_t> labels_;        // sorted
   std::vector<std::string> globs_;
+  std::string split_;
   bool by_class_ = false;
   uint64_t begin_ = 0;
   uint64_t end_ = 0;

@@ -175,8 +175,8 @@ Status Planner::check_totals() {
     ignored += number;
     reasons += str_cat(reasons.empty() ? "" : ", ", number, " ", reason);
   }
+  const bool unselected = listing.ignored.size() == 1 && listing.ignored.contains("not selected");
   if (samples == 0) {
-    const bool unselected = listing.ignored.size() == 1 && listing.ignored.contains("not selected");
     std::string message =
         unselected ? "nothing to pack: no sample is selected" : "nothing to pack: no picture found";
     if (ignored != 0) message += str_cat(" (left out: ", reasons, ")");
@@ -189,8 +189,13 @@ Status Planner::check_totals() {
   }
   for (size_t split = 0; split < totals_.size(); ++split) {
     if (totals_[split].samples != 0) continue;
-    return invalid_argument(str_cat("nothing to pack in split '",
-                                    escape_bytes(listing.splits[split]), "': no picture found"))
+    const std::string name = escape_bytes(listing.splits[split]);
+    if (unselected) {
+      return invalid_argument(str_cat("nothing is selected in split '", name, "'"))
+          .at_path(options_.source)
+          .with_hint("name the splits that are wanted as SOURCE/SPLIT, or use --splits none");
+    }
+    return invalid_argument(str_cat("nothing to pack in split '", name, "': no picture found"))
         .at_path(options_.source)
         .with_hint("take the folder away, or use --splits none");
   }

@@ -111,14 +111,16 @@ bool PackSelect::takes_label(const std::vector<int64_t>& labels,
   });
 }
 
-bool PackSelect::takes(std::string_view key, const std::vector<int64_t>& labels,
+bool PackSelect::takes(std::string_view split, std::string_view key,
+                       const std::vector<int64_t>& labels,
                        const std::vector<std::string>& classes) const {
   if (all_) return true;
   if (!takes_label(labels, classes)) return false;
   const std::string text(key);
-  if (by_keys_ && !keys_.contains(text)) return false;
+  const std::string with_split = split.empty() ? text : str_cat(split, "/", key);
+  if (by_keys_ && !keys_.contains(text) && !keys_.contains(with_split)) return false;
   if (!globs_.empty() && std::none_of(globs_.begin(), globs_.end(), [&](const std::string& glob) {
-        return glob_matches(glob, text);
+        return glob_matches(glob, text) || glob_matches(glob, with_split);
       })) {
     return false;
   }

@@ -16,6 +16,7 @@ namespace spk {
 //   label=N
 //   glob=PATTERN        a shell pattern on the whole key; * and ? match every byte, / included
 //   keys=FILE           the key stands in this list, one a line, escaped as everywhere
+//                       (both: the key, or "SPLIT/KEY", as `ls` prints those of a split)
 //   share=F or F:SEED   so much of the samples (0 to 1), chosen by their keys: always the same
 //   ones,
 //                       and those of a smaller share are among those of a larger
@@ -26,7 +27,8 @@ class PackSelect {
   bool all() const noexcept { return all_; }
   // kNotFound where a class is in none of these lists.
   Status check_classes(const std::vector<std::string>& classes) const;
-  bool takes(std::string_view key, const std::vector<int64_t>& labels,
+  // SPLIT is empty where there is none.
+  bool takes(std::string_view split, std::string_view key, const std::vector<int64_t>& labels,
              const std::vector<std::string>& classes) const;
 
  private:

@@ -239,7 +239,7 @@ Result<bool> PackSource::make_entry(const InputPack& input, uint64_t sample,
   SPK_ASSIGN(const StoredSample stored, input.pack->sample(sample));
   entry->key = stored.key;
   set_labels(input, stored, entry);
-  if (!select_.takes(entry->key, entry->int_labels, listing_.classes)) return false;
+  if (!select_.takes(input.split, entry->key, entry->int_labels, listing_.classes)) return false;
   set_numbers(stored, entry);
   std::vector<Piece> pieces;
   std::string checksums;
