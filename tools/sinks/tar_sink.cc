@@ -5,7 +5,6 @@
 // reads (NAME.idx, "v1.2"), beside all of them the list that wids reads (index.json).
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "base/json.h"
 #include "base/text.h"
@@ -28,7 +27,7 @@ constexpr size_t kPrefixBytes = 155;
 struct Header {
   std::array<char, kBlockBytes> bytes = {};
   void text(size_t at, std::string_view value) {
-    std::memcpy(&bytes[at], value.data(), value.size());
+    std::copy(value.begin(), value.end(), &bytes[at]);
   }
   // `width` digits and a NUL.
   void octal(size_t at, size_t width, uint64_t value) {

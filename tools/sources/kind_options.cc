@@ -21,7 +21,8 @@ struct KindOption {
 
 const std::vector<KindOption>& kind_options() {
   using Options = const PackOptions&;
-  constexpr char kWrongKind[] = "--source says what SRC is, where it is taken for something else";
+  static constexpr char kWrongKind[] =
+      "--source says what SRC is, where it is taken for something else";
   static const std::vector<KindOption> kOptions = {
       {"--root",
        [](Options o) { return !o.root.empty(); },
