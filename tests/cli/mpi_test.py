@@ -110,6 +110,29 @@ class MpiTest(PackTest):
             self.assertEqual(report[0]["packs"][0]["shards_found_complete"], 7)
             remove_tree(self.out)
 
+    def test_bench(self):
+        self.pack(self.src, self.out, *SHAPE)
+        for mpi in self.mpis:
+            for more, ranks in (((), 3), (("--ranks", "7"), 7), (("--ranks", "4", "--share"), 4)):
+                with self.subTest(mpi=mpi, ranks=ranks):
+                    done = self.mpirun(mpi, 3, "bench", self.out, "--json", "--batch", "4",
+                                       "--epochs", "2", "--step-ms", "1", *more)
+                    self.expect(done, DONE)
+                    head, *epochs, summary = done.objects
+                    self.assertEqual((head["ranks"], head["processes"]), (ranks, 3))
+                    self.assertEqual([epoch["epoch"] for epoch in epochs], [0, 1])
+                    for epoch in epochs:
+                        self.assertEqual(epoch["samples"], 70)
+                        self.assertEqual(epoch["steps"], -(-70 // (4 * ranks)))
+                        self.assertLessEqual(epoch["wait_median_ms"], epoch["wait_most_ms"])
+                        self.assertGreater(epoch["accelerator_busy"], 0)
+                    self.assertEqual(len({epoch["payload_bytes"] for epoch in epochs}), 1)
+                    self.assertEqual(summary["type"], "summary")
+                    self.assertGreater(head["memory_limit_bytes"], 0)
+            done = self.mpirun(mpi, 3, "bench", self.out, "--ranks", "2")
+            self.assertEqual(done.code, USAGE, str(done))
+            self.assertIn("--ranks 2: for 3 processes from 3 to 3072", text(done.err))
+
     def test_errors_are_told_once_and_all_ranks_end(self):
         for mpi in self.mpis:
             with self.subTest(mpi=mpi):

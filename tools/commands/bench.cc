@@ -3,20 +3,24 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "commands/bench_run.h"
 #include "commands/options.h"
 #include "commands/order_quality.h"
 #include "commands/order_samples.h"
+#include "loader/target_map.h"
 #include "ui/cpus.h"
 
 namespace spk {
 
 namespace {
 
-constexpr uint64_t kMostRanks = 1024;  // threads of one process
+constexpr uint64_t kMostRanks = uint64_t{1} << 20;
+constexpr uint64_t kMostThreads = 1024;  // ranks of one process
 
 // Names as --engine has them.
 const std::vector<std::pair<std::string, EngineChoice>>& engine_names() {
@@ -45,8 +49,9 @@ class BenchCommand : public Command {
     sub_ = app.add_subcommand("bench", "Read epochs as trainers would, and take the time");
     sub_->add_option("PACK", path_, "A pack")->required();
     LoaderOptions& loader = settings_.loader;
-    add_count_option(*sub_, "--ranks", &loader.world, "Ranks, each a thread; default 1", 1,
-                     kMostRanks);
+    ranks_option_ =
+        add_count_option(*sub_, "--ranks", &loader.world,
+                         "Ranks, each a thread; default 1, under MPI one a process", 1, kMostRanks);
     add_count_option(*sub_, "--batch", &loader.batch, "Samples of a rank in a step; default 32", 1,
                      UINT32_MAX);
     add_count_option(*sub_, "--epochs", &epochs_, "How many are read; default 1", 1, UINT32_MAX);
@@ -80,6 +85,7 @@ class BenchCommand : public Command {
     add_progress_option(*sub_, &progress_);
   }
   bool chosen() const override { return sub_->parsed(); }
+  bool deals_to_ranks() const override { return true; }
 
   int run(Ui& ui) override {
     const Status status = bench(ui);
@@ -88,41 +94,101 @@ class BenchCommand : public Command {
 
  private:
   Status bench(Ui& ui) {
-    SPK_ASSIGN(const std::shared_ptr<const Pack> pack, Pack::open(path_));
+    Result<std::shared_ptr<Pack>> opened = Pack::open(path_);
+    SPK_TRY(agree(team(), opened.status(), "").status());
+    const std::shared_ptr<const Pack> pack = std::move(opened).value();
     LoaderOptions& loader = settings_.loader;
     loader.lanes = static_cast<uint32_t>(lanes_);
     loader.window = static_cast<uint32_t>(window_);
     loader.check_checksums = !no_checks_;
     loader.tail = TailRule::kExact;
-    if (share_) {
-      loader.node_ranks = static_cast<uint32_t>(loader.world);
-      loader.node_group = str_cat("bench ", ::getpid());
-    }
+    SPK_TRY(deal_ranks());
     if (settings_.decode && pack->schema().find("image") != kNoField) loader.fields = {"image"};
     settings_.step_ns = step_ms_ * 1'000'000;
-    settings_.decode_threads =
-        static_cast<uint32_t>(std::max<uint64_t>(allowed_cpus() / loader.world, 1));
-    SPK_ASSIGN(const std::unique_ptr<BenchRun> bench, BenchRun::open(pack, settings_));
-    SPK_ASSIGN(const Quality quality, judge(*pack, bench->order()));
+    Result<std::unique_ptr<BenchRun>> made = BenchRun::open(pack, settings_);
+    const uint64_t limit_bytes = made.ok() ? (*made)->memory_limit_bytes() : 0;
+    SPK_ASSIGN(memory_limit_bytes_, sum_of_ranks(made.status(), limit_bytes));
+    const std::unique_ptr<BenchRun> bench = std::move(made).value();
+    Result<Quality> quality = team().first() ? judge(*pack, bench->order()) : Quality();
+    SPK_TRY(agree(team(), quality.status(), "").status());
 
     print_head(ui, *pack, *bench);
     if (!bench->warning().empty()) ui.note(str_cat("warning: ", bench->warning()));
     for (uint64_t i = 0; i < epochs_; ++i) {
       const uint64_t epoch = loader.epoch + i;
       Progress progress(ui, progress_);
-      progress.stage(str_cat("epoch ", epoch), {.samples = pack->sample_count()});
-      SPK_ASSIGN(const BenchEpoch found, bench->run_epoch(epoch, progress));
+      progress.stage(str_cat("epoch ", epoch), {.samples = pack->sample_count() / team().size()});
+      SPK_TRY(agree(team(), {}, "").status());  // all begin it together
+      const Result<BenchEpoch> mine = bench->run_epoch(epoch, progress);
+      if (!mine.ok()) team().tell_stop();
+      SPK_ASSIGN(const BenchEpoch found, of_all_ranks(mine));
       progress.finish();
       print_epoch(ui, found);
     }
-    print_summary(ui, *bench, quality);
+    SPK_ASSIGN(memory_peak_bytes_, sum_of_ranks({}, bench->memory_peak_bytes()));
+    print_summary(ui, *quality);
     return {};
+  }
+
+  // Which ranks are this process's, and what they share with others of its node.
+  Status deal_ranks() {
+    LoaderOptions& loader = settings_.loader;
+    const uint64_t processes = team().size();
+    if (ranks_option_->count() == 0) loader.world = processes;
+    if (loader.world < processes || divide_up(loader.world, processes) > kMostThreads) {
+      return invalid_argument(str_cat("--ranks ", loader.world, ": for ",
+                                      count_of(processes, "process", "processes"), " from ",
+                                      processes, " to ", processes * kMostThreads));
+    }
+    const auto first_of = [&](uint64_t process) { return process * loader.world / processes; };
+    settings_.first_rank = first_of(team().rank());
+    settings_.rank_count = first_of(team().rank() + 1) - settings_.first_rank;
+    settings_.stop = &team().stop_flag();
+    std::array<char, 256> host{};
+    (void)::gethostname(host.data(), host.size() - 1);
+    SPK_ASSIGN(const std::vector<std::string> hosts, agree(team(), {}, host.data()));
+    SPK_ASSIGN(const std::vector<std::string> runs, agree(team(), {}, str_cat(::getpid())));
+    uint64_t node_ranks = 0;
+    for (uint64_t process = 0; process < processes; ++process) {
+      if (hosts[process] == host.data()) node_ranks += first_of(process + 1) - first_of(process);
+    }
+    settings_.decode_threads =
+        static_cast<uint32_t>(std::max<uint64_t>(allowed_cpus() / node_ranks, 1));
+    if (!share_) return {};
+    loader.node_ranks = static_cast<uint32_t>(node_ranks);
+    loader.node_group = str_cat("bench ", runs[0]);
+    return {};
+  }
+
+  Result<uint64_t> sum_of_ranks(const Status& status, uint64_t mine) {
+    SPK_ASSIGN(const std::vector<std::string> all, agree(team(), status, str_cat(mine)));
+    uint64_t sum = 0;
+    for (const std::string& one : all) sum += std::stoull(one);
+    return sum;
+  }
+
+  Result<BenchEpoch> of_all_ranks(const Result<BenchEpoch>& mine) {
+    SPK_ASSIGN(const std::vector<std::string> all,
+               agree(team(), mine.status(), mine.ok() ? encode_epoch(*mine) : ""));
+    BenchEpoch found = *mine;
+    for (uint32_t rank = 0; rank < all.size(); ++rank) {
+      if (rank == team().rank()) continue;
+      BenchEpoch other;
+      if (!decode_epoch(all[rank], &other)) return internal_error("a rank's figures are not whole");
+      found.add(other);
+    }
+    found.finish();
+    return found;
   }
 
   Result<Quality> judge(const Pack& pack, const OrderSettings& order) const {
     Quality quality;
     SPK_ASSIGN(const std::vector<uint64_t> first_samples, first_samples_of(pack));
-    const OrderUnits units{first_samples, {}};
+    std::vector<uint32_t> targets;
+    if (order.kind == OrderKind::kShuffled) {
+      SPK_ASSIGN(targets, current_targets(pack));  // as the loaders do
+    }
+    const OrderUnits units{first_samples, targets};
     const uint64_t global_batch = settings_.loader.world * settings_.loader.batch;
     SPK_ASSIGN(quality.pairs_again, pairs_again(units, order, global_batch));
     SPK_ASSIGN(const std::optional<std::vector<int64_t>> labels, sample_labels(pack));
@@ -134,7 +200,7 @@ class BenchCommand : public Command {
     return quality;
   }
 
-  void print_head(Ui& ui, const Pack& pack, const BenchRun& bench) const {
+  void print_head(Ui& ui, const Pack& pack, const BenchRun& bench) {
     const LoaderOptions& loader = settings_.loader;
     const OrderSettings& order = bench.order();
     const Reading& reading = bench.reading();
@@ -143,18 +209,20 @@ class BenchCommand : public Command {
       JsonWriter json = json_line("bench");
       json.member("samples", pack.sample_count()).member("chunks", pack.chunk_count());
       json.member("ranks", loader.world).member("batch", loader.batch);
+      json.member("processes", team().size());
       json.member("order", order_kind_name(order.kind)).member("seed", order.seed);
       json.member("lanes", order.lanes).member("window", order.window);
       json.member("engine", engine).member("direct", reading.direct);
       json.member("reading", reading.why);
       json.member("checks", loader.check_checksums).member("decode", settings_.decode);
       json.member("step_ms", step_ms_);
-      json.member("memory_limit_bytes", bench.memory_limit_bytes());
+      json.member("memory_limit_bytes", memory_limit_bytes_);
       (void)ui.json(json.end_object());
       return;
     }
     (void)ui.out(str_cat(count_of(pack.sample_count(), "sample"), ", ",
                          count_of(pack.chunk_count(), "chunk"), "; ranks ", loader.world,
+                         team().size() > 1 ? str_cat(" in ", team().size(), " processes") : "",
                          ", batch ", loader.batch, ", order ", order_kind_name(order.kind),
                          ", lanes ", order.lanes, ", window ", order.window));
     (void)ui.out(str_cat("engine ", engine, reading.direct ? ", direct" : "", ", checks ",
@@ -181,10 +249,12 @@ class BenchCommand : public Command {
       json.member("shared_reads", found.shared_reads).member("shared_hits", found.shared_hits);
       json.member("cpu_seconds", found.cpu_seconds).member("cpu_seconds_per_gb", cpu_per_gb);
       json.member("first_batch_ms", found.first_batch_seconds * 1e3);
-      json.member("wait_median_ms", found.wait_median_seconds * 1e3);
-      json.member("wait_p99_ms", found.wait_p99_seconds * 1e3);
-      json.member("wait_most_ms", found.wait_most_seconds * 1e3);
-      if (settings_.step_ns > 0) json.member("accelerator_busy", found.accelerator_busy);
+      json.member("wait_median_ms", found.wait_seconds(0.5) * 1e3);
+      json.member("wait_p99_ms", found.wait_seconds(0.99) * 1e3);
+      json.member("wait_most_ms", found.wait_seconds(1) * 1e3);
+      if (settings_.step_ns > 0) {
+        json.member("accelerator_busy", found.accelerator_busy(settings_.step_ns));
+      }
       if (settings_.decode) json.member("undecoded", found.undecoded);
       (void)ui.json(json.end_object());
       return;
@@ -211,22 +281,23 @@ class BenchCommand : public Command {
     }
     line("CPU",
          str_cat(format_fixed(found.cpu_seconds, 2), " s, ", format_fixed(cpu_per_gb, 2), " s/GB"));
-    line("wait for a batch", str_cat("median ", milliseconds(found.wait_median_seconds), ", p99 ",
-                                     milliseconds(found.wait_p99_seconds), ", most ",
-                                     milliseconds(found.wait_most_seconds), "; for the first ",
+    line("wait for a batch", str_cat("median ", milliseconds(found.wait_seconds(0.5)), ", p99 ",
+                                     milliseconds(found.wait_seconds(0.99)), ", most ",
+                                     milliseconds(found.wait_seconds(1)), "; for the first ",
                                      milliseconds(found.first_batch_seconds)));
     if (settings_.step_ns > 0) {
-      line("accelerators busy", str_cat(format_fixed(found.accelerator_busy * 100, 1), " %"));
+      line("accelerators busy",
+           str_cat(format_fixed(found.accelerator_busy(settings_.step_ns) * 100, 1), " %"));
     }
     if (found.undecoded > 0) {
       line("not decoded", count_of(found.undecoded, "picture"));
     }
   }
 
-  void print_summary(Ui& ui, const BenchRun& bench, const Quality& quality) const {
+  void print_summary(Ui& ui, const Quality& quality) const {
     if (ui.json_mode()) {
       JsonWriter json = json_line("summary");
-      json.member("memory_peak_bytes", bench.memory_peak_bytes());
+      json.member("memory_peak_bytes", memory_peak_bytes_);
       if (quality.pairs_again) json.member("pairs_again", *quality.pairs_again);
       if (quality.spread) {
         json.member("class_variance", quality.spread->variance);
@@ -239,8 +310,8 @@ class BenchCommand : public Command {
       (void)ui.json(json.end_object());
       return;
     }
-    (void)ui.out(str_cat("buffers: ", format_size(bench.memory_peak_bytes()), " of ",
-                         format_size(bench.memory_limit_bytes()), " used at most"));
+    (void)ui.out(str_cat("buffers: ", format_size(memory_peak_bytes_), " of ",
+                         format_size(memory_limit_bytes_), " used at most"));
     const auto times = [](bool known, double value) {
       return known ? str_cat(format_fixed(value, 2), " x that of a full shuffle")
                    : std::string("- (too few steps or classes)");
@@ -254,6 +325,9 @@ class BenchCommand : public Command {
   CLI::App* sub_ = nullptr;
   std::string path_;
   BenchSettings settings_;
+  CLI::Option* ranks_option_ = nullptr;
+  uint64_t memory_limit_bytes_ = 0;  // of all ranks' buffers, as the next
+  uint64_t memory_peak_bytes_ = 0;
   uint64_t lanes_ = 0;  // 0: chosen
   uint64_t window_ = 0;
   uint64_t epochs_ = 1;

@@ -43,12 +43,6 @@ uint64_t sum_of(ByteSpan bytes) {
   return sum;
 }
 
-double quantile(const std::vector<double>& sorted, double share) {
-  if (sorted.empty()) return 0;
-  const auto at = static_cast<size_t>(share * static_cast<double>(sorted.size()));
-  return sorted[std::min(at, sorted.size() - 1)];
-}
-
 }  // namespace
 
 // What a rank measures in an epoch.
@@ -95,9 +89,9 @@ Result<std::unique_ptr<BenchRun>> BenchRun::open(const std::shared_ptr<const Pac
                                                  const BenchSettings& settings) {
   std::unique_ptr<BenchRun> run(new BenchRun());
   run->settings_ = settings;
-  for (uint64_t rank = 0; rank < settings.loader.world; ++rank) {
+  for (uint64_t i = 0; i < settings.rank_count; ++i) {
     LoaderOptions options = settings.loader;
-    options.rank = rank;
+    options.rank = settings.first_rank + i;
     SPK_ASSIGN(std::unique_ptr<Loader> loader, Loader::open(pack, options));
     run->loaders_.push_back(std::move(loader));
     if (!settings.decode) continue;
@@ -146,7 +140,7 @@ void BenchRun::run_rank(size_t number, Together& together, Progress& progress) {
   const std::chrono::nanoseconds step(settings_.step_ns);
   Clock::time_point free_at = together.begin;  // when the accelerator has done its last batch
   for (;;) {
-    if (cancel_flag()) together.fail(cancel_status());
+    if (settings_.stop->load()) together.fail(cancel_status());
     if (together.stopped()) break;
     const Result<bool> more = prepare(number, rank, progress);
     if (!more.ok()) together.fail(more.status());
@@ -184,7 +178,6 @@ Result<BenchEpoch> BenchRun::run_epoch(uint64_t epoch, Progress& progress) {
   found.epoch = epoch;
   found.seconds = seconds_between(together.begin, Clock::now());
   found.cpu_seconds = cpu_seconds() - cpu_before;
-  std::vector<double> waits;
   for (size_t i = 0; i < loaders_.size(); ++i) {
     const Rank& rank = together.ranks[i];
     const LoaderStats after = loaders_[i]->stats();
@@ -199,14 +192,8 @@ Result<BenchEpoch> BenchRun::run_epoch(uint64_t epoch, Progress& progress) {
     found.shared_reads += after.shared_reads - before[i].shared_reads;
     found.shared_hits += after.shared_hits - before[i].shared_hits;
     found.first_batch_seconds = std::max(found.first_batch_seconds, rank.first_batch_seconds);
-    waits.insert(waits.end(), rank.waits.begin(), rank.waits.end());
+    found.waits.insert(found.waits.end(), rank.waits.begin(), rank.waits.end());
   }
-  std::sort(waits.begin(), waits.end());
-  found.wait_median_seconds = quantile(waits, 0.5);
-  found.wait_p99_seconds = quantile(waits, 0.99);
-  found.wait_most_seconds = quantile(waits, 1);
-  const double busy = static_cast<double>(found.steps) * static_cast<double>(settings_.step_ns);
-  found.accelerator_busy = found.seconds > 0 ? busy * 1e-9 / found.seconds : 0;
   return found;
 }
 

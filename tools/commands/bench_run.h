@@ -6,11 +6,13 @@
 // on the one before.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
 #include "commands/bench_decode.h"
+#include "commands/bench_epoch.h"
 #include "container/pack.h"
 #include "loader/loader.h"
 #include "ui/progress.h"
@@ -19,37 +21,20 @@ namespace spk {
 
 struct BenchSettings {
   LoaderOptions loader;  // of each rank, but for its number
-  uint64_t step_ns = 0;  // that an accelerator takes for a batch
-  bool decode = false;   // pictures, to what a network is given; else every byte is looked at
+  // The ranks of this process, of loader.world.
+  uint64_t first_rank = 0;
+  uint64_t rank_count = 1;
+  const std::atomic<bool>* stop = nullptr;  // ends an epoch early with kCancelled
+  uint64_t step_ns = 0;                     // that an accelerator takes for a batch
+  bool decode = false;  // pictures, to what a network is given; else every byte is looked at
   uint32_t decode_threads = 1;  // of each rank
-};
-
-struct BenchEpoch {
-  uint64_t epoch = 0;
-  uint64_t steps = 0;    // of the ranks together
-  uint64_t batches = 0;  // of all ranks
-  uint64_t samples = 0;
-  uint64_t payload_bytes = 0;
-  uint64_t reads = 0;  // none where files are mapped
-  uint64_t read_bytes = 0;
-  uint64_t shared_reads = 0;  // chunks read into memory that the ranks share
-  uint64_t shared_hits = 0;   // chunks that were there
-  uint64_t undecoded = 0;     // pictures that could not be decoded
-  double seconds = 0;
-  double cpu_seconds = 0;
-  double first_batch_seconds = 0;  // until the last of the ranks had one
-  // What accelerators waited for a batch, after the first one.
-  double wait_median_seconds = 0;
-  double wait_p99_seconds = 0;
-  double wait_most_seconds = 0;
-  double accelerator_busy = 0;  // share of the time; 0 where a step takes none
 };
 
 class BenchRun {
  public:
   static Result<std::unique_ptr<BenchRun>> open(const std::shared_ptr<const Pack>& pack,
                                                 const BenchSettings& settings);
-  // Where a rank cannot read, the others stop after the step. kCancelled as usual.
+  // Where a rank cannot read, the others stop after the step. finish() is the caller's.
   Result<BenchEpoch> run_epoch(uint64_t epoch, Progress& progress);
 
   const OrderSettings& order() const noexcept { return loaders_.front()->order(); }
