@@ -381,7 +381,8 @@ PYBIND11_MODULE(_stripepack, module) {
   module.attr("KIND_BLOB") = static_cast<int>(SPK_KIND_BLOB);
   module.attr("KIND_INT64") = static_cast<int>(SPK_KIND_INT64);
 
-  py::class_<PackHandle>(module, "PackHandle");
+  // Only so that what derives from it can name it.
+  [[maybe_unused]] const py::class_<PackHandle> handle(module, "PackHandle");
   py::class_<PyPack, PackHandle>(module, "Pack")
       .def(py::init<const std::string&, const py::object&, uint32_t, uint32_t, bool>())
       .def("info", &PyPack::info)
