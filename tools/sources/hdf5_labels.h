@@ -40,7 +40,7 @@ class Hdf5Numbers {
 class Hdf5Labels {
  public:
   Hdf5Labels(const Hdf5Dataset& dataset, LabelMode mode, ArrayReader* reader,
-             std::vector<uint8_t> whole, std::string file)
+             std::vector<uint8_t> whole, const std::string& file)
       : numbers_(dataset, reader, std::move(whole)),
         values_(mode),
         place_(file + ":" + dataset.path) {}

@@ -184,7 +184,7 @@ Status Hdf5Lister::list_dense() {
   const uint64_t row_bytes = opened.storage.row_bytes();
   const uint64_t area = uint64_t{layout->pixels.height} * layout->pixels.width;
   const bool as_it_is =
-      images.element.is_byte() && layout->order.starts_with("h") && layout->order.find("w") == 1;
+      images.element.is_byte() && layout->order.starts_with("h") && layout->order.find('w') == 1;
   if (area > options_.max_pixels || (!as_it_is && row_bytes > kMostConverted)) {
     return at_file(invalid_argument(str_cat("pictures of ", layout->pixels.height, " x ",
                                             layout->pixels.width, " x ", layout->pixels.channels))

@@ -148,8 +148,9 @@ Status PackSource::combine() {
   height_ = schema.find("height");
   width_ = schema.find("width");
   channels_ = schema.find("channels");
-  for (uint16_t field = 0; field < schema.fields.size(); ++field) {
-    const Field& one = schema.fields[field];
+  for (size_t i = 0; i < schema.fields.size(); ++i) {
+    const auto field = static_cast<uint16_t>(i);
+    const Field& one = schema.fields[i];
     if (one.kind == FieldKind::kBlob) {
       const auto content = contents.find(one.name);
       listing_.blobs.push_back(
@@ -324,8 +325,8 @@ Result<bool> is_pack_or_splits(const SourceLook& look) {
   return !splits.empty();
 }
 
-Result<std::unique_ptr<Source>> open_pack_source(const PackOptions& options, const SourceLook& look,
-                                                 std::shared_ptr<Spool>) {
+Result<std::unique_ptr<Source>> open_pack_source(const PackOptions& options,
+                                                 const SourceLook& look) {
   SPK_ASSIGN(PackSelect select, PackSelect::parse(options.select));
   std::vector<std::string> paths = {look.path};
   paths.insert(paths.end(), options.more_sources.begin(), options.more_sources.end());
@@ -364,7 +365,10 @@ Result<std::unique_ptr<Source>> open_pack_source(const PackOptions& options, con
 }  // namespace
 
 SourceKind pack_kind() {
-  return {"pack", "a pack, or a folder of splits", is_pack_or_splits, open_pack_source};
+  return {"pack", "a pack, or a folder of splits", is_pack_or_splits,
+          [](const PackOptions& options, const SourceLook& look, std::shared_ptr<Spool>) {
+            return open_pack_source(options, look);
+          }};
 }
 
 }  // namespace spk
