@@ -69,6 +69,19 @@ TEST_F(SourceTest, SplitWithoutFoldersIsUnlabelled) {
   EXPECT_EQ(listed.warned("no class folders, so no labels"), 1u);
 }
 
+TEST_F(SourceTest, OneClassOfFoldersAloneIsWarnedOf) {
+  constexpr const char* kWarning =
+      "only one class, but its folder holds folders alone: are these the classes?";
+  write("in/all/a/1.jpg");
+  EXPECT_EQ(list("in").warned(kWarning), 0u);  // one folder may be anything
+  write("in/all/b/1.jpg");
+  const Listed listed = list("in");
+  EXPECT_EQ(listed.listing.classes, Names{"all"});
+  EXPECT_EQ(listed.warned(kWarning), 1u);
+  write("in/all/2.jpg");
+  EXPECT_EQ(list("in").warned(kWarning), 0u);
+}
+
 TEST_F(SourceTest, FlatFolderIsUnlabelledAndStraysAreRejected) {
   write("in/1.jpg");
   Listed listed = list("in");

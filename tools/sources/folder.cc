@@ -71,6 +71,19 @@ Result<Listing> FolderSource::list(const PackOptions& options, const Sink& sink)
           escape_bytes(root_.path_of(listing.splits[split].empty() ? "." : listing.splits[split])));
     }
   }
+  // Usually somebody gave the folder above the right one.
+  if (listing.classes.size() == 1 && !plan.root_holds_splits && !root_has_pictures) {
+    const std::string& only = listing.classes[0];
+    bool has_pictures = false;
+    SPK_ASSIGN(const std::vector<std::string> below,
+               list_folders(root_, only, ancestors.get(), options.accept_any, &has_pictures));
+    if (below.size() > 1 && !has_pictures) {
+      listing.warnings.add(
+          "only one class, but its folder holds folders alone: are these the "
+          "classes?",
+          escape_bytes(root_.path_of(only)));
+    }
+  }
   listing.label_kind = listing.classes.empty() ? LabelKind::kNone : LabelKind::kInt;
   plan.classes = listing.classes;
   plan.split_names = listing.splits;
