@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
 from packing import (BUILD, DONE, FAILED, NO, PROGRAM, REJECTS, SHIM, USAGE, Done,  # noqa: E402
-                     PackTest, all_names, faulty, main, may_leak, remove_tree, run, sha256, text)
+                     PackTest, all_names, faulty, for_mpi, main, remove_tree, run, sha256, text)
 
 SHAPE = ["--shards", "7", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
 LAUNCHERS = {
@@ -48,7 +48,7 @@ class MpiTest(PackTest):
         self.made = pictures.make_folder(self.src, {"a": 40, "b": 30})
 
     def launch(self, mpi, ranks, *arguments, env=None):
-        environment = may_leak(dict(os.environ, PYTHONDONTWRITEBYTECODE="1") | (env or {}))
+        environment = for_mpi(dict(os.environ, PYTHONDONTWRITEBYTECODE="1") | (env or {}))
         return subprocess.Popen([*LAUNCHERS[mpi], "-n", str(ranks), PROGRAM, *arguments],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, env=environment)

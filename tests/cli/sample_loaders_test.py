@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import BUILD, SOURCE, PackTest, main, may_leak  # noqa: E402
+from packing import BUILD, SOURCE, PackTest, for_mpi, main  # noqa: E402
 
 PICTURES = {"cat": 41, "dog": 30}
 EPOCHS = 2
@@ -113,10 +113,8 @@ class SampleLoadersTest(PackTest):
         if mpirun is None:
             self.skipTest("no mpirun")
         # Open MPI's: more ranks than CPUs, and as root, as in containers.
-        env = may_leak(dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_ALLOW_RUN_AS_ROOT="1",
-                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
-                   # UCX's hooks run in a thread that the thread sanitizer holds for ended.
-                   UCX_MEM_MMAP_HOOK_MODE="none"))
+        env = for_mpi(dict(os.environ, OMPI_MCA_rmaps_base_oversubscribe="1",
+                           OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1"))
         self.make()
         for world in (1, 2, 3):
             said = output(mpirun, "-n", str(world), trainer, self.out, env=env)
