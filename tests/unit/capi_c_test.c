@@ -4,7 +4,7 @@
 #include "stripepack/stripepack.h"
 
 _Static_assert(sizeof(spk_error) == 256, "size of spk_error");
-_Static_assert(sizeof(spk_open_options) == 16, "size of spk_open_options");
+_Static_assert(sizeof(spk_open_options) == 24, "size of spk_open_options");
 _Static_assert(sizeof(spk_info) == 144, "size of spk_info");
 _Static_assert(sizeof(spk_field) == 24, "size of spk_field");
 _Static_assert(sizeof(spk_extent) == 32, "size of spk_extent");

@@ -256,6 +256,41 @@ TEST_F(CApi, NullsAndOldCallers) {
   EXPECT_EQ(unset.code, 0);
 }
 
+TEST_F(CApi, Caches) {
+  const std::string cache = dir_ / "cache";
+  std::filesystem::create_directory(cache);
+  std::filesystem::rename(path_ + "/shard-00001.spks", cache + "/shard-00001.spks");
+  spk_open_options options = {};
+  options.struct_size = sizeof options;
+  options.cache = cache.c_str();
+  spk_pack* other = nullptr;
+  ASSERT_EQ(spk_open(path_.c_str(), &options, &other, &err_), SPK_OK) << err_.message;
+  std::vector<uint8_t> room(image(39).size());
+  ASSERT_EQ(spk_read(other, 0, 39, room.data(), room.size(), nullptr, &err_), SPK_OK);
+  EXPECT_EQ(spk::as_text(room), image(39));
+  char path[4096];
+  uint64_t size = 0;
+  ASSERT_EQ(spk_shard_path(other, 1, path, sizeof path, &size, &err_), SPK_OK);
+  EXPECT_EQ(std::string(path), cache + "/shard-00001.spks");
+  EXPECT_EQ(size, std::string(path).size());
+  ASSERT_EQ(spk_shard_path(other, 0, path, sizeof path, nullptr, &err_), SPK_OK);
+  EXPECT_EQ(std::string(path), path_ + "/shard-00000.spks");
+  EXPECT_EQ(spk_shard_path(other, 0, path, 3, &size, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(size, path_.size() + 17);
+  EXPECT_EQ(spk_shard_path(other, 2, path, sizeof path, nullptr, &err_), SPK_INVALID_ARGUMENT);
+  spk_close(other);
+
+  // A caller that does not know of caches, or only of the first half of a pointer.
+  for (const size_t bytes : {offsetof(spk_open_options, cache), sizeof options - 4}) {
+    options.struct_size = static_cast<uint32_t>(bytes);
+    ASSERT_EQ(spk_open(path_.c_str(), &options, &other, &err_), SPK_OK) << err_.message;
+    EXPECT_EQ(spk_read(other, 0, 39, room.data(), room.size(), nullptr, &err_), SPK_DAMAGED);
+    spk_close(other);
+  }
+  const stripepack::Pack pack = stripepack::Pack::open(path_, {.cache = cache});
+  EXPECT_EQ(spk::as_text(pack.read(0, 39)), image(39));
+}
+
 TEST_F(CApi, LongPathsKeepTheirEndInMessages) {
   std::string path = dir_.path();
   for (int i = 0; i < 12; ++i) path += "/a-folder-with-a-long-name";

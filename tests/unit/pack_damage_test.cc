@@ -316,7 +316,7 @@ TEST(ShardFiles, AreClosedAndOpenedAgain) {
   const auto pack = Pack::open(dir / "pack").value();
   const std::vector<ShardRow>& rows = pack->shards();
   for (const ShardAccess access : {ShardAccess::kDescriptor, ShardAccess::kMapping}) {
-    const ShardFiles files(pack->directory(), rows, access, 3);
+    const ShardFiles files(pack->directory(), rows, pack->cache(), access, 3);
     EXPECT_EQ(files.open_count(), 0u);
     for (uint32_t round = 0; round < 30; ++round) {
       ShardFiles::Pin pin;

@@ -98,6 +98,10 @@ typedef struct spk_open_options {
   uint32_t engine;         /* SPK_ENGINE_... */
   uint32_t threads;        /* of a pool; 0: chosen */
   uint32_t skip_checksums; /* not 0: bytes are not compared with their checksums when read */
+  /* A directory with copies of some or all shards, as `stripepack stage` makes it: they are read
+   * instead of the pack's own, which are read for whatever it does not have (nor has yet: a shard
+   * is looked for when it is opened). It need not be there. NULL or "": none. */
+  const char* cache;
 } spk_open_options;
 
 /* Opens the pack in the directory PATH. OPTIONS may be NULL. *OUT must be closed.
@@ -202,6 +206,12 @@ SPK_API int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t*
 /* "shard-00007.spks" into BUFFER of CAPACITY bytes; 32 suffice. */
 SPK_API int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer,
                                uint64_t capacity, spk_error* err) SPK_NOEXCEPT;
+
+/* The path of the file that the shard is read from, in the pack or in the cache, into BUFFER of
+ * CAPACITY bytes. *SIZE (NULL is allowed) is its length, and is set as well where CAPACITY is too
+ * small for that and a NUL (SPK_INVALID_ARGUMENT). */
+SPK_API int32_t spk_shard_path(const spk_pack* pack, uint32_t shard, char* buffer,
+                               uint64_t capacity, uint64_t* size, spk_error* err) SPK_NOEXCEPT;
 
 /* First samples of COUNT chunks from BEGIN on: chunk c holds those up to the first one of chunk
  * c + 1. What order and reading count in (docs/ORDER.md calls them units). */

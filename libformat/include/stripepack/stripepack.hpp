@@ -222,9 +222,11 @@ struct Options {
   std::uint32_t engine = SPK_ENGINE_AUTO;
   std::uint32_t threads = 0;
   bool skip_checksums = false;
+  std::string cache{};  // empty: none
 
+  // Lives no longer than these options.
   spk_open_options raw() const noexcept {
-    return {sizeof(spk_open_options), engine, threads, skip_checksums ? 1u : 0u};
+    return {sizeof(spk_open_options), engine, threads, skip_checksums ? 1u : 0u, cache.c_str()};
   }
 };
 

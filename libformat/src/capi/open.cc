@@ -9,7 +9,7 @@ using spk::invalid_argument;
 using spk::need;
 using spk::Status;
 
-static_assert(sizeof(spk_open_options) == 16);
+static_assert(sizeof(spk_open_options) == 24);
 static_assert(sizeof(spk_info) == 144);
 static_assert(sizeof(spk_field) == 24);
 
@@ -46,6 +46,8 @@ spk::Result<spk::OpenOptions> open_options(const spk_open_options* options) {
   SPK_ASSIGN(wanted.engine, spk::engine_choice(known.engine));
   wanted.threads = known.threads;
   wanted.check_checksums = known.skip_checksums == 0;
+  // Not half a pointer.
+  if (options->struct_size >= sizeof known && known.cache != nullptr) wanted.cache = known.cache;
   return wanted;
 }
 

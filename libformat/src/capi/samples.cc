@@ -164,6 +164,25 @@ int32_t spk_shard_name(const spk_pack* pack, uint32_t shard, char* buffer, uint6
   });
 }
 
+int32_t spk_shard_path(const spk_pack* pack, uint32_t shard, char* buffer, uint64_t capacity,
+                       uint64_t* size, spk_error* err) noexcept {
+  return guard(err, [&]() -> Status {
+    SPK_TRY(need(pack, "pack"));
+    SPK_TRY(need(buffer, "buffer"));
+    if (shard >= pack->pack->shards().size()) {
+      return invalid_argument(spk::str_cat("shard ", shard, " of ", pack->pack->shards().size()));
+    }
+    const std::string path = pack->pack->shard_path(shard);
+    if (size != nullptr) *size = path.size();
+    if (capacity <= path.size()) {
+      return invalid_argument(spk::str_cat("room for ", capacity, " bytes, but the path takes ",
+                                           path.size() + 1, " with its zero byte"));
+    }
+    std::memcpy(buffer, path.c_str(), path.size() + 1);
+    return {};
+  });
+}
+
 int32_t spk_chunk_samples(const spk_pack* pack, uint64_t begin, uint64_t count,
                           uint64_t* first_samples, spk_error* err) noexcept {
   return guard(err, [&]() -> Status {

@@ -60,18 +60,16 @@ Status BlobReader::annotate(Status status, uint64_t sample, uint32_t shard, uint
   // The message of a failed read says what the system said; whose bytes they were is added in
   // front.
   Status named(status.code(), str_cat(index_.describe(sample), ": ", status.message()));
-  return std::move(named)
-      .at_path(files_.path(shard))
-      .at_shard(shard)
-      .at_offset(status.offset() == Status::kNoOffset ? offset : status.offset())
-      .with_hint(status.hint());
+  if (!status.hint().empty()) named = std::move(named).with_hint(status.hint());
+  return files_.blame(std::move(named), shard)
+      .at_offset(status.offset() == Status::kNoOffset ? offset : status.offset());
 }
 
 Status BlobReader::damage(uint64_t sample, const SampleLocation& location, uint64_t actual) const {
-  return damaged(str_cat(index_.describe(sample), " (", location.bytes, " bytes) has checksum ",
-                         to_hex(actual), ", expected ", to_hex(location.checksum)))
-      .at_path(files_.path(location.shard))
-      .at_shard(location.shard)
+  Status status =
+      damaged(str_cat(index_.describe(sample), " (", location.bytes, " bytes) has checksum ",
+                      to_hex(actual), ", expected ", to_hex(location.checksum)));
+  return files_.blame(std::move(status), location.shard)
       .at_offset(location.offset)
       .with_hint("`stripepack verify` lists all damage");
 }

@@ -17,18 +17,26 @@ namespace {
 
 class OpenPack final : public Pack {
  public:
-  OpenPack(std::string path, Directory dir, std::unique_ptr<PackIndex> index, ShardAccess access,
-           std::unique_ptr<ReadEngine> engine, bool network, bool check_checksums)
+  OpenPack(std::string path, Directory dir, ShardCache cache, Directory cache_dir,
+           std::unique_ptr<PackIndex> index, ShardAccess access, std::unique_ptr<ReadEngine> engine,
+           bool network, bool check_checksums)
       : path_(std::move(path)),
         dir_(std::move(dir)),
+        cache_(std::move(cache)),
+        cache_dir_(std::move(cache_dir)),
         index_(std::move(index)),
         identity_(index_->identity()),
-        files_(dir_, index_->shards(), access),
+        files_(dir_, index_->shards(), cache_, access),
         blobs_(*index_, files_, std::move(engine), network, check_checksums),
         check_checksums_(check_checksums) {}
 
   const std::string& path() const override { return path_; }
   const Directory& directory() const override { return dir_; }
+  const ShardCache& cache() const override { return cache_; }
+  const Directory& data_directory() const override {
+    return cache_dir_.is_open() ? cache_dir_ : dir_;
+  }
+  std::string shard_path(uint32_t shard) const override { return files_.path(shard); }
   const IndexHead& index() const override { return index_->head(); }
   PackIdentity identity() const override { return identity_; }
   Hash128 content_id() const override {
@@ -90,6 +98,8 @@ class OpenPack final : public Pack {
 
   const std::string path_;
   const Directory dir_;
+  const ShardCache cache_;
+  const Directory cache_dir_;  // open where the cache had all shards
   const std::unique_ptr<PackIndex> index_;
   const PackIdentity identity_;
   const ShardFiles files_;
@@ -112,10 +122,7 @@ Status OpenPack::read_chunk(uint64_t chunk, MutableByteSpan into) const {
                                     " takes ", location.read_bytes));
   }
   const auto here = [&](Status status) {
-    return std::move(status)
-        .at_path(files_.path(location.shard))
-        .at_shard(location.shard)
-        .at_offset(location.offset);
+    return files_.blame(std::move(status), location.shard).at_offset(location.offset);
   };
   ShardFiles::Pin pin;
   SPK_TRY(files_.pin(location.shard, pin));
@@ -206,10 +213,15 @@ namespace {
 
 Result<std::shared_ptr<Pack>> open_with(const std::string& path, Directory dir, File index_file,
                                         const OpenOptions& options) {
-  const FileSystemInfo fs = detect_filesystem(dir.fd());
+  SPK_ASSIGN(ShardCache cache, ShardCache::open(options.cache));
   auto opened = PackIndex::open(std::move(index_file));
   if (!opened.ok()) return not_its_index(std::move(opened).status());
   std::unique_ptr<PackIndex> index = std::move(opened).value();
+  Directory cache_dir;
+  if (cache.has_all(index->shards())) {
+    SPK_ASSIGN(cache_dir, Directory::open(cache.path()));
+  }
+  const FileSystemInfo fs = detect_filesystem(cache_dir.is_open() ? cache_dir.fd() : dir.fd());
 
   ShardAccess access = ShardAccess::kDescriptor;
   std::unique_ptr<ReadEngine> engine;
@@ -227,9 +239,9 @@ Result<std::shared_ptr<Pack>> open_with(const std::string& path, Directory dir, 
       SPK_ASSIGN(engine, make_read_engine(kind, options.threads, fs.network));
     }
   }
-  return std::shared_ptr<Pack>(std::make_shared<OpenPack>(path, std::move(dir), std::move(index),
-                                                          access, std::move(engine), fs.network,
-                                                          options.check_checksums));
+  return std::shared_ptr<Pack>(std::make_shared<OpenPack>(
+      path, std::move(dir), std::move(cache), std::move(cache_dir), std::move(index), access,
+      std::move(engine), fs.network, options.check_checksums));
 }
 
 }  // namespace

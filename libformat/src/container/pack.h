@@ -11,6 +11,7 @@
 
 #include "base/buffer.h"
 #include "base/result.h"
+#include "container/shard_cache.h"
 #include "format/index.h"
 #include "io/directory.h"
 #include "layout/geometry.h"
@@ -23,6 +24,9 @@ struct OpenOptions {
   EngineChoice engine = EngineChoice::kAuto;
   uint32_t threads = 0;         // for the pool engine; 0: chosen
   bool check_checksums = true;  // compare each blob's checksum when it is read
+  // A directory with copies of some or all shards (container/shard_cache.h), which are read instead
+  // of the pack's own. Empty: none.
+  std::string cache;
 };
 
 struct SampleLocation {
@@ -66,6 +70,12 @@ class Pack {
 
   virtual const std::string& path() const = 0;
   virtual const Directory& directory() const = 0;
+  virtual const ShardCache& cache() const = 0;
+  // Where shards are read from, as to what kind of storage that is: the cache where it had all of
+  // them when the pack was opened, otherwise the pack.
+  virtual const Directory& data_directory() const = 0;
+  // Of the file that a shard is read from. REQUIRES a shard of the pack.
+  virtual std::string shard_path(uint32_t shard) const = 0;
   virtual const IndexHead& index() const = 0;  // ids, counts, version
   virtual PackIdentity identity() const = 0;
   virtual Hash128 content_id() const = 0;

@@ -34,10 +34,11 @@ Status OpenShard::read(uint64_t offset, MutableByteSpan into) const {
   return {};
 }
 
-ShardFiles::ShardFiles(const Directory& dir, const std::vector<ShardRow>& rows, ShardAccess access,
-                       uint32_t max_open)
+ShardFiles::ShardFiles(const Directory& dir, const std::vector<ShardRow>& rows,
+                       const ShardCache& cache, ShardAccess access, uint32_t max_open)
     : dir_(dir),
       rows_(rows),
+      cache_(cache),
       access_(access),
       max_open_(max_open != 0 ? max_open : default_max_open(access)),
       slots_(std::make_unique<Slot[]>(rows.size())) {}
@@ -46,7 +47,27 @@ ShardFiles::~ShardFiles() {
   for (size_t i = 0; i < rows_.size(); ++i) delete slots_[i].open.load(std::memory_order_acquire);
 }
 
-std::string ShardFiles::path(uint32_t shard) const { return dir_.path_of(shard_file_name(shard)); }
+ShardFiles::Copy ShardFiles::copy_of(uint32_t shard) const {
+  const Copy copy = slots_[shard].copy.load(std::memory_order_relaxed);
+  if (copy != Copy::kNoneYet || cache_.is_none()) return copy;
+  const auto found = cache_.find(shard, rows_[shard]);
+  return found.ok() && found->is_open() ? Copy::kCache : Copy::kPack;
+}
+
+std::string ShardFiles::path(uint32_t shard) const {
+  return copy_of(shard) == Copy::kCache ? cache_.path_of(shard)
+                                        : dir_.path_of(shard_file_name(shard));
+}
+
+Status ShardFiles::blame(Status status, uint32_t shard) const {
+  if (status.ok()) return status;
+  if (copy_of(shard) == Copy::kCache) {
+    status = std::move(status).with_hint(
+        "this is the cache's copy: stage the pack again with --verify, or open it without the "
+        "cache");
+  }
+  return std::move(status).at_path(path(shard)).at_shard(shard);
+}
 
 Status ShardFiles::pin(uint32_t shard, Pin& pin) const {
   Slot& slot = slots_[shard];
@@ -75,7 +96,7 @@ Status ShardFiles::open_and_pin(uint32_t shard, Pin& pin) const {
            close_one()) {
       opened = open_shard(shard);
     }
-    if (!opened.ok()) return std::move(opened).status().at_path(path(shard)).at_shard(shard);
+    if (!opened.ok()) return blame(std::move(opened).status(), shard);
     open_count_.fetch_add(1, std::memory_order_relaxed);
     slot.open.store(opened.value().release(), std::memory_order_relaxed);
     slot.pins.fetch_add(1 - kClosed, std::memory_order_release);
@@ -87,7 +108,10 @@ Status ShardFiles::open_and_pin(uint32_t shard, Pin& pin) const {
 
 Result<std::unique_ptr<OpenShard>> ShardFiles::open_shard(uint32_t shard) const {
   auto opened = std::make_unique<OpenShard>();
-  auto file = File::open_read(dir_, shard_file_name(shard));
+  auto file = cache_.find(shard, rows_[shard]);
+  const bool cached = file.ok() && file->is_open();
+  slots_[shard].copy.store(cached ? Copy::kCache : Copy::kPack, std::memory_order_relaxed);
+  if (file.ok() && !cached) file = File::open_read(dir_, shard_file_name(shard));
   if (!file.ok()) {
     if (file.status().code() != Code::kNotFound) return std::move(file).status();
     return damaged(str_cat("this shard is missing; the index has ", rows_.size(), " of them"))

@@ -1,6 +1,7 @@
-// The shard files of an open pack: opened when they are first needed, relative to the pack's
-// directory descriptor, and kept open while there is room. A pack may have more shards than a
-// process may have open files; the ones not used lately are closed then.
+// The shard files of an open pack: opened when they are first needed, from the cache where it has
+// them, otherwise relative to the pack's directory descriptor, and kept open while there is room. A
+// pack may have more shards than a process may have open files; the ones not used lately are closed
+// then.
 //
 // Thread safety: all members may be called by several threads at once, and after fork(). A shard
 // that is open is pinned by one atomic addition.
@@ -15,6 +16,7 @@
 
 #include "base/result.h"
 #include "container/process_lock.h"
+#include "container/shard_cache.h"
 #include "format/index.h"
 #include "io/directory.h"
 #include "io/file.h"
@@ -43,10 +45,10 @@ struct OpenShard {
 
 class ShardFiles {
  public:
-  // DIR and ROWS must outlive it. MAX_OPEN 0: half of what the process may have open
+  // DIR, ROWS and CACHE must outlive it. MAX_OPEN 0: half of what the process may have open
   // (RLIMIT_NOFILE), or for mappings, which need no descriptor, half of what Linux allows.
-  ShardFiles(const Directory& dir, const std::vector<ShardRow>& rows, ShardAccess access,
-             uint32_t max_open = 0);
+  ShardFiles(const Directory& dir, const std::vector<ShardRow>& rows, const ShardCache& cache,
+             ShardAccess access, uint32_t max_open = 0);
   ~ShardFiles();  // REQUIRES that there is no pin
   ShardFiles(const ShardFiles&) = delete;
   ShardFiles& operator=(const ShardFiles&) = delete;
@@ -81,25 +83,33 @@ class ShardFiles {
   Status pin(uint32_t shard, Pin& pin) const;
 
   uint32_t open_count() const noexcept { return open_count_.load(std::memory_order_relaxed); }
+  // Of the copy that was opened last; where none was, of the one that would be.
   std::string path(uint32_t shard) const;
+  // Annotates an error of reading a shard, or of its bytes, with shard, path, and what helps where
+  // it was read from the cache.
+  Status blame(Status status, uint32_t shard) const;
 
  private:
   // Far below zero while the shard is closed, so that adding a pin tells at once whether it is
   // open.
   static constexpr int32_t kClosed = -(1 << 30);
+  enum class Copy : uint8_t { kNoneYet, kPack, kCache };
   struct Slot {
     std::atomic<int32_t> pins{kClosed};
     std::atomic<bool> used_lately{false};
-    ProcessLock opening;  // held to open or close
+    std::atomic<Copy> copy{Copy::kNoneYet};  // that was opened last
+    ProcessLock opening;                     // held to open or close
     std::atomic<OpenShard*> open{nullptr};
   };
 
   Status open_and_pin(uint32_t shard, Pin& pin) const;
   Result<std::unique_ptr<OpenShard>> open_shard(uint32_t shard) const;
+  Copy copy_of(uint32_t shard) const;
   bool close_one() const;
 
   const Directory& dir_;
   const std::vector<ShardRow>& rows_;
+  const ShardCache& cache_;
   const ShardAccess access_;
   const uint32_t max_open_;
   const std::unique_ptr<Slot[]> slots_;

@@ -175,7 +175,8 @@ Status Loader::choose_engine() {
                              : reading_.direct ? ShardAccess::kDirect
                                                : ShardAccess::kDescriptor;
   context_->direct = reading_.direct;
-  context_->files = std::make_unique<ShardFiles>(pack().directory(), pack().shards(), access);
+  context_->files =
+      std::make_unique<ShardFiles>(pack().directory(), pack().shards(), pack().cache(), access);
   threads_ = options_.threads != 0 ? options_.threads
              : reading_.network    ? kNetworkThreads
                                    : kLocalThreads;

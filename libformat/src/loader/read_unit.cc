@@ -170,7 +170,7 @@ Status ReadUnit::after_read(Status read) {
     read = pin_->read(read_offset_, memory_);
   }
   pin_ = {};
-  if (!read.ok()) return std::move(read).at_path(context_->files->path(shard_)).at_shard(shard_);
+  if (!read.ok()) return context_->files->blame(std::move(read), shard_);
   context_->read_bytes += memory_.size();
   bytes_ = ByteSpan(memory_).subspan(extent_.offset - read_offset_, extent_.bytes);
   return {};
@@ -268,11 +268,16 @@ Status ReadUnit::check_sample(uint64_t row) {
     const ByteSpan bytes = blob(row, i);
     if (bytes.data() == nullptr) continue;
     if (xxh3_64(bytes) == checksums_[row * blob_fields.size() + i]) continue;
-    SPK_TRY(context_->pack->check_blob(sample(row), blob_fields[i], bytes));
+    const Status bad = context_->pack->check_blob(sample(row), blob_fields[i], bytes);
+    if (!bad.ok()) {
+      // The pack itself may read another copy of the shard.
+      return context_->files->blame(Status(bad.code(), bad.message()), shard_)
+          .at_offset(bad.offset())
+          .with_hint("`stripepack verify` lists all damage");
+    }
     // The bytes suit the index: they were damaged in memory, or are being changed.
-    return damaged(str_cat("sample ", sample(row), " contradicts its chunk's table"))
-        .at_path(context_->files->path(shard_))
-        .at_shard(shard_);
+    return context_->files->blame(
+        damaged(str_cat("sample ", sample(row), " contradicts its chunk's table")), shard_);
   }
   return {};
 }

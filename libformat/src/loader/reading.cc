@@ -30,7 +30,7 @@ Decision decide(const Pack& pack, const ReadingWish& wish, const FileSystemInfo&
                                     format_size(cache), " that it may use");
   if (fits) return {false, sizes};
   // Asked of one shard: another that is elsewhere and cannot is read through the page cache.
-  const Result<File> shard = File::open_read(pack.directory(), shard_file_name(0));
+  const Result<File> shard = File::open_read(pack.data_directory(), shard_file_name(0));
   if (!shard.ok() || !shard->can_be_direct()) {
     return {false, str_cat(sizes, ", but ", fs.name, " cannot do without")};
   }
@@ -48,7 +48,7 @@ const char* engine_choice_name(EngineChoice engine) noexcept {
 }
 
 Result<Reading> choose_reading(const Pack& pack, const ReadingWish& wish) {
-  const FileSystemInfo fs = detect_filesystem(pack.directory().fd());
+  const FileSystemInfo fs = detect_filesystem(pack.data_directory().fd());
   if (wish.engine == EngineChoice::kMmap && (fs.network || wish.direct == DirectChoice::kOn)) {
     return invalid_argument(
                fs.network ? str_cat("the mmap engine is for local file systems; this is ", fs.name)

@@ -33,7 +33,7 @@ struct ReadingWish {
 struct Reading {
   EngineChoice engine = EngineChoice::kPool;  // kPool, kUring or kMmap
   bool direct = false;
-  bool network = false;  // the pack's file system
+  bool network = false;  // the file system of the pack's data_directory()
   std::string why;       // for people: "through the page cache: as asked"
 };
 
