@@ -18,10 +18,17 @@ namespace {
 
 PyObject* error_type = nullptr;  // stripepack.Error; the module keeps it alive
 
-std::string shard_name(const spk_pack* pack, uint32_t shard) {
-  char name[32] = {};
-  if (pack != nullptr) spk_shard_name(pack, shard, name, sizeof name, nullptr);
-  return name;
+// Of the file that the shard is read from; PATH where that is not known.
+std::string shard_path(const spk_pack* pack, uint32_t shard, const std::string& path) {
+  std::string file(256, '\0');
+  uint64_t size = 0;
+  while (pack != nullptr) {
+    const int32_t code = spk_shard_path(pack, shard, file.data(), file.size() + 1, &size, nullptr);
+    if (code != SPK_OK && size <= file.size()) break;
+    file.resize(size);
+    if (code == SPK_OK) return file;
+  }
+  return path;
 }
 
 }  // namespace
@@ -32,8 +39,7 @@ void fail(const stripepack::Error& error, const std::string& path, const spk_pac
           error.what(), static_cast<Py_ssize_t>(std::strlen(error.what())), "replace")));
   std::string file = path;
   if (error.shard() != SPK_NO_SHARD) {
-    const std::string name = shard_name(pack, error.shard());
-    if (!name.empty()) file += "/" + name;
+    file = shard_path(pack, error.shard(), path);
   }
   instance.attr("code") = error.code_name();
   instance.attr("path") =
@@ -64,10 +70,11 @@ py::bytes new_bytes(uint64_t size) {
 class PyPack : public PackHandle {
  public:
   // INDEX: the bytes of the pack's index.spki, or None to read them.
+  // CACHE: a directory with copies of shards, or empty.
   PyPack(const std::string& where, const py::object& index, uint32_t engine, uint32_t threads,
-         bool check) {
+         bool check, const std::string& cache) {
     path = where;
-    const stripepack::Options options{engine, threads, !check};
+    const stripepack::Options options{engine, threads, !check, cache};
     stripepack::Error error;
     if (index.is_none()) {
       const py::gil_scoped_release released;
@@ -384,7 +391,8 @@ PYBIND11_MODULE(_stripepack, module) {
   // Only so that what derives from it can name it.
   [[maybe_unused]] const py::class_<PackHandle> handle(module, "PackHandle");
   py::class_<PyPack, PackHandle>(module, "Pack")
-      .def(py::init<const std::string&, const py::object&, uint32_t, uint32_t, bool>())
+      .def(py::init<const std::string&, const py::object&, uint32_t, uint32_t, bool,
+                    const std::string&>())
       .def("info", &PyPack::info)
       .def("fields", &PyPack::fields)
       .def("classes", &PyPack::classes)

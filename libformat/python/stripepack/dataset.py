@@ -56,6 +56,8 @@ class Dataset:
     it to the others); nothing in the directory is then looked at before a sample is read.
     engine: "auto" (mmap on local file systems, threads on network ones), "pread", "pool", "uring"
     or "mmap". threads: of a pool, 0 for a default. check: compare checksums when reading.
+    cache: a directory with copies of shards, as `stripepack stage` makes it on a node's own disk: they
+    are read instead of the pack's own, which are read for whatever is not there (yet). None: none.
 
     Never changes: any number of threads may use one, also after fork. Pickled, it is opened again
     by its path in the other process, which must find the same pack there.
@@ -64,12 +66,15 @@ class Dataset:
     "unsupported", "damaged".
     """
 
-    def __init__(self, path, engine="auto", threads=0, check=True, index=None):
+    def __init__(self, path, engine="auto", threads=0, check=True, index=None, cache=None):
         number = choice("engine", engine, ENGINES)
         threads = integer("threads", threads, 0, (1 << 32) - 1)
-        self._arguments = (os.fspath(path), engine, threads, check)
-        self._pack = core.Pack(os.fsencode(path), index, number, threads, check)
         self.path = os.fspath(path)
+        # Absolute in another process, too, which may be in another directory.
+        self.cache = None if cache is None else os.path.abspath(os.fsdecode(cache))
+        self._arguments = (self.path, engine, threads, check, self.cache)
+        self._pack = core.Pack(os.fsencode(path), index, number, threads, check,
+                               os.fsencode(self.cache or ""))
         self.info = self._pack.info()
         self.fields = {field[0]: Field(number, *field)
                        for number, field in enumerate(self._pack.fields())}
@@ -215,13 +220,23 @@ class Dataset:
 
 
 def open(path, engine="auto", threads=0, check=True,  # pylint: disable=redefined-builtin
-         index=None):
+         index=None, cache=None):
     """Opens the pack in the directory path. See Dataset."""
-    return Dataset(path, engine, threads, check, index)
+    return Dataset(path, engine, threads, check, index, cache)
+
+
+def as_dataset(path, cache=None):
+    """path, where it is a Dataset, or the one that is there."""
+    if not isinstance(path, Dataset):
+        return Dataset(path, cache=cache)
+    if cache is not None:
+        raise ValueError("a Dataset has its cache already: give it to Dataset(path, cache=...)")
+    return path
 
 
 def _open_again(arguments, content_id):
-    dataset = Dataset(*arguments)
+    path, engine, threads, check, cache = arguments
+    dataset = Dataset(path, engine, threads, check, cache=cache)
     if dataset.content_id != content_id:
         raise error("mismatch", f"{dataset.path}: another pack than the one that was pickled: its "
                     f"content id is {dataset.content_id}, expected {content_id}", dataset.path)

@@ -21,12 +21,14 @@ class Columns(Mapping[str, NDArray[Any]]):
 
 class Dataset:
     path: str
+    cache: str | None
     info: dict[str, Any]
     fields: dict[str, Field]
     classes: list[str]
     columns: Columns
     def __init__(self, path: str | PathLike[str], engine: Engine = "auto", threads: int = 0,
-                 check: bool = True, index: Bytes | None = None) -> None: ...
+                 check: bool = True, index: Bytes | None = None,
+                 cache: str | PathLike[str] | None = None) -> None: ...
     @property
     def content_id(self) -> str: ...
     @property
@@ -54,4 +56,6 @@ class Dataset:
                 field: str | None = None) -> Iterator[tuple[int, bytes | None]]: ...
 
 def open(path: str | PathLike[str], engine: Engine = "auto", threads: int = 0, check: bool = True,
-         index: Bytes | None = None) -> Dataset: ...
+         index: Bytes | None = None, cache: str | PathLike[str] | None = None) -> Dataset: ...
+def as_dataset(path: Dataset | str | PathLike[str],
+               cache: str | PathLike[str] | None = None) -> Dataset: ...

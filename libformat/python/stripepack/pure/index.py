@@ -153,6 +153,9 @@ class Index:
         self._places = {name: [shards.column(f"{name}_{what}").tolist() for what in
                                ("offset", "bytes")] for name in ("chunks", "samples", "names")}
         self.data_bytes = shards.column("data_bytes").tolist()
+        self.file_bytes = shards.column("file_bytes").tolist()
+        self.digests = list(zip(shards.column("digest_low").tolist(),
+                                shards.column("digest_high").tolist()))
         # The first sample of each shard, and behind the last the number of samples.
         self.shard_firsts = numpy.cumsum([0] + shards.column("sample_count").tolist())
         _require(self.shard_firsts[-1] == self.sample_count, "shards have another number of samples")

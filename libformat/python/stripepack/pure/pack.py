@@ -2,6 +2,7 @@
 import bisect
 import functools
 import os
+import stat
 import struct
 import threading
 import weakref
@@ -14,6 +15,9 @@ from .target_map import recorded_targets
 from .xxh3 import xxh3_64
 
 _BLOB, _INT64 = 1, 2
+# Of a shard's footer: magic, number of the shard, digest.
+_FOOTER = struct.Struct("<8s36xI40xQQ")
+_FOOTER_MAGIC = b"SpkFoot1"
 
 
 def shard_name(shard):
@@ -40,12 +44,15 @@ def _system_error(path, wrong):
 
 
 class _Files:
-    """The shards' descriptors, by the directory as it was when the pack was opened."""
+    """The shards' descriptors: of their copies in the cache, where it has them, otherwise by the
+    directory as it was when the pack was opened."""
 
-    def __init__(self, path):
+    def __init__(self, path, cache, index):
         self._path = path
+        self._cache = cache
+        self._index = index
         self._folder = None
-        self._shards = {}
+        self._shards = {}  # (descriptor, path)
         self._lock = threading.Lock()
 
     def open_folder(self):
@@ -55,29 +62,65 @@ class _Files:
             except OSError as wrong:
                 raise _system_error(self._path, wrong) from wrong
 
+    def _open_copy(self, shard):
+        """A descriptor of the shard in the cache, or None."""
+        if not self._cache:
+            return None
+        try:
+            copy = os.open(os.path.join(self._cache, shard_name(shard)), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            return None
+        try:
+            if stat.S_ISREG(os.fstat(copy).st_mode) and \
+                    os.fstat(copy).st_size == self._index.file_bytes[shard]:
+                head = os.pread(copy, _FOOTER.size, self._index.data_bytes[shard])
+                if len(head) == _FOOTER.size and _FOOTER.unpack(head) == (
+                        _FOOTER_MAGIC, shard, *self._index.digests[shard]):
+                    return copy
+        except OSError:
+            pass
+        os.close(copy)
+        return None
+
+    def _open(self, shard):
+        copy = self._open_copy(shard)
+        if copy is not None:
+            return copy, os.path.join(self._cache, shard_name(shard))
+        path = os.path.join(self._path, shard_name(shard))
+        try:
+            return os.open(shard_name(shard), os.O_RDONLY, dir_fd=self._folder), path
+        except FileNotFoundError as wrong:
+            raise error("damaged", f"{path}: this shard is missing", path, shard) from wrong
+        except OSError as wrong:
+            raise _system_error(path, wrong) from wrong
+
+    def path(self, shard):
+        """Of the file that the shard is read from. For one that was read."""
+        return self._shards[shard][1]
+
     def read(self, shard, offset, size):
         with self._lock:
             self.open_folder()
             if shard not in self._shards:
-                try:
-                    self._shards[shard] = os.open(shard_name(shard), os.O_RDONLY,
-                                                  dir_fd=self._folder)
-                except FileNotFoundError as wrong:
-                    path = os.path.join(self._path, shard_name(shard))
-                    raise error("damaged", f"{path}: this shard is missing", path, shard) from wrong
-                except OSError as wrong:
-                    raise _system_error(os.path.join(self._path, shard_name(shard)),
-                                        wrong) from wrong
-        data = os.pread(self._shards[shard], size, offset)
+                self._shards[shard] = self._open(shard)
+        descriptor, path = self._shards[shard]
+        try:
+            return self._read(descriptor, offset, size)
+        except OSError as wrong:
+            raise _system_error(path, wrong) from wrong
+
+    @staticmethod
+    def _read(descriptor, offset, size):
+        data = os.pread(descriptor, size, offset)
         while len(data) < size:
-            more = os.pread(self._shards[shard], size - len(data), offset + len(data))
+            more = os.pread(descriptor, size - len(data), offset + len(data))
             if not more:
                 break
             data += more
         return data
 
     def close(self):
-        for fd in [self._folder, *self._shards.values()]:
+        for fd in [self._folder, *(shard[0] for shard in self._shards.values())]:
             if fd is not None:
                 os.close(fd)
         self._folder, self._shards = None, {}
@@ -98,13 +141,16 @@ def checked(function):
 class Pack:
     """As the compiled module's."""
 
-    def __init__(self, path, index, engine, threads, check):
+    def __init__(self, path, index, engine, threads, check, cache=b""):
         del engine, threads
         self.path = os.fsdecode(path)
+        cache = os.path.abspath(os.fsdecode(cache)) if cache else ""
+        if cache and os.path.exists(cache) and not os.path.isdir(cache):
+            raise error("invalid_argument", f"{cache}: a cache is a directory; this is none", cache)
         self._check = check
         data = _read_index(self.path) if index is None else bytes(index)
         self.index = Index(data, os.path.join(self.path, "index.spki"))
-        self._files = _Files(self.path)
+        self._files = _Files(self.path, cache, self.index)
         weakref.finalize(self, self._files.close)
         self._files.open_folder()
         self._tables = {}
@@ -232,11 +278,8 @@ class Pack:
         present, shard, offset, size, checksum = self.locate(field, sample)
         if not present:
             return None
-        path = os.path.join(self.path, shard_name(shard))
-        try:
-            data = self._files.read(shard, offset, size)
-        except OSError as wrong:
-            raise _system_error(path, wrong) from wrong
+        data = self._files.read(shard, offset, size)
+        path = self._files.path(shard)
         if len(data) < size:
             what = f"is cut off: {len(data)} of {size} bytes"
         elif (self._check if check is None else check) and xxh3_64(data) != checksum:

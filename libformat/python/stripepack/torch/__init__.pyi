@@ -23,7 +23,8 @@ class ImageFolder(torch.utils.data.Dataset[tuple[Any, Any]]):
                  transform: Callable[[Any], Any] | None = None,
                  target_transform: Callable[[int], Any] | None = None,
                  loader: Callable[[BinaryIO], Any] | None = None,
-                 field: str | None = None) -> None: ...
+                 field: str | None = None,
+                 cache: str | PathLike[str] | None = None) -> None: ...
     @property
     def targets(self) -> list[int]: ...
     @property
@@ -59,7 +60,8 @@ class StreamingDataset(torch.utils.data.IterableDataset[Any]):
                  field: str | None = None, shard: bool = True, rank: int | None = None,
                  world: int | None = None, seed: int = 0, epoch: int = 0,
                  order: Order = "shuffled", lanes: int | None = None, window: int | None = None,
-                 tail: Tail = "drop", *, memory: int | None = None, engine: Engine = "auto",
+                 tail: Tail = "drop", cache: str | PathLike[str] | None = None, *,
+                 memory: int | None = None, engine: Engine = "auto",
                  direct: Direct = "auto", threads: int = 0, check: bool = True,
                  skip_damaged: bool = False, targets: Sequence[int] | None = None,
                  node_ranks: int | None = None, node_group: str = "",

@@ -4,7 +4,7 @@ import io
 
 import torch.utils.data
 
-from ..dataset import Dataset
+from ..dataset import as_dataset
 
 
 def default_loader(file):
@@ -31,6 +31,7 @@ class ImageFolder(torch.utils.data.Dataset):
     path: the pack's directory, or a stripepack.Dataset. transform, target_transform: called with
     each picture and each class number. loader: makes a picture of a file-like object, whose .name is
     the sample's; torchvision's get a path. field: which holds the pictures; None: the first of bytes.
+    cache: as of stripepack.Dataset.
 
     .classes: names; .class_to_idx: their numbers; .targets: a list with the class number of every
     sample; .samples, .imgs: a list of (name in the source, class number), made when asked for.
@@ -38,8 +39,9 @@ class ImageFolder(torch.utils.data.Dataset):
     May be used by forked and spawned workers.
     """
 
-    def __init__(self, path, transform=None, target_transform=None, loader=None, field=None):
-        self.dataset = path if isinstance(path, Dataset) else Dataset(path)
+    def __init__(self, path, transform=None, target_transform=None, loader=None, field=None,
+                 cache=None):
+        self.dataset = as_dataset(path, cache)
         self.root = self.dataset.path
         self.transform = transform
         self.target_transform = target_transform

@@ -5,7 +5,7 @@ import torch.utils.data
 
 from .. import _order
 from .._options import integer
-from ..dataset import Dataset
+from ..dataset import as_dataset
 from ..loader import Loader
 from .folder import _naming, default_loader
 from .ranks import find_rank, print_rank, warn_of_second_sharding
@@ -24,6 +24,7 @@ class StreamingDataset(torch.utils.data.IterableDataset):
             for images, targets in DataLoader(dataset, batch_size=None, num_workers=8):
 
     path: the pack's directory, or a stripepack.Dataset. batch_size: samples of a rank in a step.
+    cache: as of stripepack.Dataset.
     transform, target_transform, loader: as of ImageFolder; collate_fn makes a batch of the list of
     (picture, target), as DataLoader's does.
     decode: from stripepack.image, instead of loader and transform: images are then a uint8 tensor,
@@ -44,9 +45,9 @@ class StreamingDataset(torch.utils.data.IterableDataset):
     def __init__(self, path, batch_size=32, transform=None, target_transform=None, loader=None,
                  collate_fn=None, decode=None, map_batch=None, field=None, shard=True, rank=None,
                  world=None, seed=0, epoch=0, order="shuffled", lanes=None, window=None, tail="drop",
-                 **options):
+                 cache=None, **options):
         super().__init__()
-        self.dataset = path if isinstance(path, Dataset) else Dataset(path)
+        self.dataset = as_dataset(path, cache)
         self.batch_size = integer("batch_size", batch_size, 1, _order.MAX_STEP)
         self.transform, self.target_transform = transform, target_transform
         self.loader = loader or default_loader
