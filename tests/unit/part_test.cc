@@ -38,6 +38,25 @@ TEST(Part, Words) {
   }
 }
 
+TEST(Part, Nodes) {
+  const auto node = [](const std::string& word, const Variables& variables = {}) {
+    return parse_node(word, environment_of(variables));
+  };
+  EXPECT_EQ(*node("2/5"), (PackPart{2, 5}));
+  EXPECT_EQ(node("5/5").status().message(), "--node 5/5: nodes are numbered from 0 to 4");
+  EXPECT_EQ(node("five").status().message(), "--node 'five' is neither I/N nor slurm");
+  EXPECT_EQ(node("five").status().hint(), "the first of four nodes is --node 0/4");
+  Variables step = {{"SLURM_NODEID", "3"}, {"SLURM_NNODES", "8"}};
+  EXPECT_EQ(node("slurm", step).status().message(),
+            "--node slurm: this is the script of a job of 8 nodes, not one of its tasks");
+  step["SLURM_STEP_ID"] = "0";
+  EXPECT_EQ(*node("slurm", step), (PackPart{3, 8}));
+  step["SLURM_STEP_NUM_NODES"] = "4";
+  EXPECT_EQ(*node("slurm", step), (PackPart{3, 4}));
+  EXPECT_EQ(*node("slurm", {{"SLURM_NODEID", "0"}, {"SLURM_NNODES", "1"}}), (PackPart{0, 1}));
+  EXPECT_EQ(node("slurm").status().hint(), "the tasks of srun have SLURM_NODEID and SLURM_NNODES");
+}
+
 TEST(Part, SlurmArraysAndTasks) {
   const Variables array = {{"SLURM_ARRAY_TASK_ID", "20"},
                            {"SLURM_ARRAY_TASK_MIN", "10"},

@@ -48,6 +48,8 @@ class BenchCommand : public Command {
   void add_to(CLI::App& app) override {
     sub_ = app.add_subcommand("bench", "Read epochs as trainers would, and take the time");
     sub_->add_option("PACK", path_, "A pack")->required();
+    sub_->add_option("--cache", cache_, "Read the shards that are there from DIR, as stage made it")
+        ->type_name("DIR");
     LoaderOptions& loader = settings_.loader;
     ranks_option_ =
         add_count_option(*sub_, "--ranks", &loader.world,
@@ -94,7 +96,9 @@ class BenchCommand : public Command {
 
  private:
   Status bench(Ui& ui) {
-    Result<std::shared_ptr<Pack>> opened = Pack::open(path_);
+    OpenOptions open;
+    open.cache = cache_;
+    Result<std::shared_ptr<Pack>> opened = Pack::open(path_, open);
     SPK_TRY(agree(team(), opened.status(), "").status());
     const std::shared_ptr<const Pack> pack = std::move(opened).value();
     LoaderOptions& loader = settings_.loader;
@@ -324,6 +328,7 @@ class BenchCommand : public Command {
 
   CLI::App* sub_ = nullptr;
   std::string path_;
+  std::string cache_;
   BenchSettings settings_;
   CLI::Option* ranks_option_ = nullptr;
   uint64_t memory_limit_bytes_ = 0;  // of all ranks' buffers, as the next

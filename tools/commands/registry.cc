@@ -12,6 +12,7 @@
 #include "commands/pack.h"
 #include "commands/repair.h"
 #include "commands/seal.h"
+#include "commands/stage.h"
 #include "commands/verify.h"
 
 namespace spk {
@@ -29,6 +30,7 @@ std::vector<std::unique_ptr<Command>> make_commands() {
   commands.push_back(make_extract_command());
   commands.push_back(make_export_command());
   commands.push_back(make_diff_command());
+  commands.push_back(make_stage_command());
   commands.push_back(make_layout_command());
   commands.push_back(make_fs_command());
   commands.push_back(make_order_command());

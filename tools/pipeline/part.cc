@@ -17,35 +17,47 @@ bool to_number(std::string_view text, uint64_t* number) {
   return !text.empty() && read.ec == std::errc() && read.ptr == end;
 }
 
-Result<PackPart> checked_part(uint64_t index, uint64_t count, const std::string& from) {
+// What is dealt: parts of a job, or the nodes that hold a share each.
+struct Dealing {
+  std::string_view option;  // "--part"
+  std::string_view noun;    // "part"
+};
+constexpr Dealing kParts = {"--part", "part"};
+constexpr Dealing kNodes = {"--node", "node"};
+
+Result<PackPart> checked_part(uint64_t index, uint64_t count, const std::string& from,
+                              const Dealing& dealing = kParts) {
   if (count == 0 || count > kMostParts) {
-    return invalid_argument(
-        str_cat("--part ", from, ": ", count, " parts; expected 1 to ", kMostParts));
+    return invalid_argument(str_cat(dealing.option, " ", from, ": ", count, " ", dealing.noun,
+                                    "s; expected 1 to ", kMostParts));
   }
   if (index >= count) {
-    return invalid_argument(str_cat("--part ", from, ": parts are numbered from 0 to ", count - 1));
+    return invalid_argument(str_cat(dealing.option, " ", from, ": ", dealing.noun,
+                                    "s are numbered from 0 to ", count - 1));
   }
   return PackPart{static_cast<uint32_t>(index), static_cast<uint32_t>(count)};
 }
 
 class SlurmVariables {
  public:
-  explicit SlurmVariables(const std::function<const char*(const char*)>& environment)
-      : environment_(environment) {}
+  explicit SlurmVariables(const std::function<const char*(const char*)>& environment,
+                          const Dealing& dealing = kParts)
+      : environment_(environment), dealing_(dealing) {}
 
   bool has(const char* name) const { return environment_(name) != nullptr; }
   Result<uint64_t> number(const char* name) const {
     const char* text = environment_(name);
     if (text == nullptr) {
-      return invalid_argument(str_cat("--part slurm: ", name, " is not set"))
-          .with_hint(
-              "an array's jobs have SLURM_ARRAY_TASK_ID, _MIN, _MAX and _STEP or _COUNT, "
-              "the tasks of srun SLURM_PROCID and SLURM_NTASKS");
+      return invalid_argument(str_cat(dealing_.option, " slurm: ", name, " is not set"))
+          .with_hint(dealing_.option == kNodes.option
+                         ? "the tasks of srun have SLURM_NODEID and SLURM_NNODES"
+                         : "an array's jobs have SLURM_ARRAY_TASK_ID, _MIN, _MAX and _STEP or "
+                           "_COUNT, the tasks of srun SLURM_PROCID and SLURM_NTASKS");
     }
     uint64_t value = 0;
     if (!to_number(text, &value)) {
-      return invalid_argument(
-          str_cat("--part slurm: ", name, " is '", escape_bytes(text), "', which is no number"));
+      return invalid_argument(str_cat(dealing_.option, " slurm: ", name, " is '",
+                                      escape_bytes(text), "', which is no number"));
     }
     return value;
   }
@@ -87,9 +99,22 @@ class SlurmVariables {
     }
     return checked_part(id, count, "slurm");
   }
+  Result<PackPart> node() const {
+    SPK_ASSIGN(const uint64_t id, number("SLURM_NODEID"));
+    // Of the step, which may have fewer nodes than the job.
+    const char* count_name = has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
+    SPK_ASSIGN(const uint64_t count, number(count_name));
+    if (count > 1 && !has("SLURM_STEP_ID")) {
+      return invalid_argument(str_cat("--node slurm: this is the script of a job of ", count,
+                                      " nodes, not one of its tasks"))
+          .with_hint("start stripepack with srun, one task on each node");
+    }
+    return checked_part(id, count, "slurm", kNodes);
+  }
 
  private:
   const std::function<const char*(const char*)>& environment_;
+  const Dealing& dealing_;
 };
 
 Result<PackPart> slurm_part(const std::function<const char*(const char*)>& environment) {
@@ -105,20 +130,29 @@ Result<PackPart> slurm_part(const std::function<const char*(const char*)>& envir
                       uint64_t{job.count} * task.count, "slurm");
 }
 
-}  // namespace
-
-Result<PackPart> parse_part(const std::string& word,
-                            const std::function<const char*(const char*)>& environment) {
-  if (word == "slurm") return slurm_part(environment);
+Result<PackPart> parse_numbers(const std::string& word, const Dealing& dealing) {
   const size_t slash = word.find('/');
   uint64_t index = 0;
   uint64_t count = 0;
   if (slash == std::string::npos || !to_number(std::string_view(word).substr(0, slash), &index) ||
       !to_number(std::string_view(word).substr(slash + 1), &count)) {
-    return invalid_argument(str_cat("--part '", escape_bytes(word), "' is neither I/N nor slurm"))
-        .with_hint("the first of four parts is --part 0/4");
+    return invalid_argument(
+               str_cat(dealing.option, " '", escape_bytes(word), "' is neither I/N nor slurm"))
+        .with_hint(str_cat("the first of four ", dealing.noun, "s is ", dealing.option, " 0/4"));
   }
-  return checked_part(index, count, word);
+  return checked_part(index, count, word, dealing);
+}
+
+}  // namespace
+
+Result<PackPart> parse_part(const std::string& word,
+                            const std::function<const char*(const char*)>& environment) {
+  return word == "slurm" ? slurm_part(environment) : parse_numbers(word, kParts);
+}
+
+Result<PackPart> parse_node(const std::string& word,
+                            const std::function<const char*(const char*)>& environment) {
+  return word == "slurm" ? SlurmVariables(environment, kNodes).node() : parse_numbers(word, kNodes);
 }
 
 std::string to_text(const PackPart& part) { return str_cat(part.index, "/", part.count); }

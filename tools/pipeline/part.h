@@ -23,6 +23,10 @@ struct PackPart {
 Result<PackPart> parse_part(const std::string& word,
                             const std::function<const char*(const char*)>& environment);
 
+// The same for --node: "2/8"; "slurm": as srun numbers the nodes of its step.
+Result<PackPart> parse_node(const std::string& word,
+                            const std::function<const char*(const char*)>& environment);
+
 // "2/8"
 std::string to_text(const PackPart& part);
 
