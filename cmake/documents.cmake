@@ -12,6 +12,7 @@ install(FILES samples/CMakeLists.txt samples/train.c samples/train.cc samples/tr
   samples/torch_ddp.py samples/torchvision_style.py
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples COMPONENT development)
 install(FILES samples/slurm/pack_array.sbatch samples/slurm/pack_srun.sbatch
-  samples/slurm/train_ddp.sbatch DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples/slurm COMPONENT development)
+  samples/slurm/train_ddp.sbatch samples/slurm/stage_and_train.sbatch
+  DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples/slurm COMPONENT development)
 install(FILES samples/mpi/train_mpi.c
   DESTINATION ${CMAKE_INSTALL_DOCDIR}/samples/mpi COMPONENT development)

@@ -3,12 +3,13 @@ r"""Trains on the pictures of a pack with PyTorch on several processes, stops an
 another number of them.
 
     torchrun --nproc_per_node 2 samples/torch_ddp.py PACK [--val PACK] [--epochs N] [--batch B]
-             [--checkpoint FILE] [--stop-after STEPS]
+             [--checkpoint FILE] [--stop-after STEPS] [--cache DIR]
 
 Each step takes B pictures, of which each process takes an equal part (B must divide by their number).
 Where FILE exists the run goes on where it was made: on any number of processes the remaining steps
 are of the same pictures, so that the result is that of a run that was never stopped, but for the last
-digits. --stop-after saves FILE after so many steps of this start and ends. Needs torch and Pillow.
+digits. --stop-after saves FILE after so many steps of this start and ends. DIR: where `stripepack
+stage` copied PACK, or a part of it, on this node's own disk. Needs torch and Pillow.
 
 torchrun sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and so can anything else (in Debian 12
 torchrun is missing, and python3 -m torch.distributed.run does not go with its Python):
@@ -65,6 +66,7 @@ def main():
     options.add_argument("--batch", type=int, default=16, metavar="B")
     options.add_argument("--workers", type=int, default=1, help="of each process's DataLoader")
     options.add_argument("--checkpoint", metavar="FILE")
+    options.add_argument("--cache", metavar="DIR")
     options.add_argument("--stop-after", type=int, metavar="STEPS")
     options = options.parse_args()
 
@@ -73,7 +75,8 @@ def main():
     rank, world = dist.get_rank(), dist.get_world_size()
     if options.batch % world != 0:
         raise SystemExit(f"torch_ddp.py: a batch of {options.batch} on {world} processes")
-    dataset = StreamingDataset(options.pack, options.batch // world, map_batch=tensors, seed=7)
+    dataset = StreamingDataset(options.pack, options.batch // world, map_batch=tensors, seed=7,
+                               cache=options.cache)
     model = torch.nn.parallel.DistributedDataParallel(model_for(len(dataset.dataset.classes)))
     optimiser = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     if options.checkpoint and os.path.exists(options.checkpoint):

@@ -166,6 +166,49 @@ class SlurmTest(LabTest):
             self.assertEqual(said.count("began %d of 2 at" % rank), 1, said)
             self.assertEqual(said.count("went on %d of 2 with %s" % (rank, self.alone)), 1, said)
 
+    def test_a_sample_that_stages_and_trains(self):
+        trainer = self.path("reader.py")
+        pathlib.Path(trainer).write_text(READER)
+        local = self.path("local")
+        variables = {"PACK": self.alone, "TRAINER": trainer, "CHECKPOINT": self.path("checkpoint")}
+        job = self.submit("-n", "2", "--ntasks-per-node=2", "-N", "1", "--cpus-per-task=1", "-o",
+                          self.path("log"), SCRIPTS / "stage_and_train.sbatch", LOCAL=local,
+                          **variables)
+        self.assert_completed(job)
+        said = self.logs()
+        self.assertIn("copied 6 shards", said)
+        for rank in (0, 1):
+            self.assertIn("rank %d of 2 reads %s by %s" % (rank, self.alone, local), said)
+        self.assert_same_pack(local, self.alone)
+        # Once more, where all is there; and in a directory of the job's own, which goes with it.
+        job = self.submit("-n", "2", "--ntasks-per-node=2", "-N", "1", "--cpus-per-task=1", "-o",
+                          self.path("log2"), SCRIPTS / "stage_and_train.sbatch", LOCAL=local,
+                          **variables)
+        self.assert_completed(job)
+        self.assertIn("copied 0 shards", pathlib.Path(self.path("log2")).read_text())
+        temporary = self.path("tmp")
+        os.mkdir(temporary)
+        job = self.submit("-n", "2", "--ntasks-per-node=2", "-N", "1", "--cpus-per-task=1", "-o",
+                          self.path("log3"), SCRIPTS / "stage_and_train.sbatch",
+                          TMPDIR=temporary, LOCAL="", **variables)
+        self.assert_completed(job)
+        self.assertIn("reads %s by %s/stripepack-%s" % (self.alone, temporary, job),
+                      pathlib.Path(self.path("log3")).read_text())
+        self.assertEqual(names(temporary), [])
+
+
+# Reads the pack's shards from the copy alone: the pack that it opens has none.
+READER = """
+import os, subprocess, sys, tempfile
+pack, cache = sys.argv[1], sys.argv[sys.argv.index("--cache") + 1]
+with tempfile.TemporaryDirectory() as folder:
+    for name in os.listdir(pack):
+        if not name.endswith(".spks"):
+            os.symlink(os.path.join(pack, name), os.path.join(folder, name))
+    subprocess.run([os.environ["stripepack"], "bench", folder, "--cache", cache], check=True)
+print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "reads", pack, "by", cache,
+      flush=True)
+"""
 
 TRAINER = """
 import os, signal, sys, time
