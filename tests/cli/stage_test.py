@@ -387,6 +387,20 @@ class StageTest(PackTest):
         self.assertEqual(done.objects[-1]["shards_copied"], 6)
         self.assertEqual(identity(self.to), identity(self.out))
 
+    def test_where_there_are_no_locks(self):
+        unlocked = faulty("call=flock;path=disk;errno=ENOSYS")
+        processes = [start("stage", self.out, self.to, env=unlocked) for _ in range(3)]
+        for process in processes:
+            self.expect(finish(process), DONE)
+        self.assertEqual(identity(self.to), identity(self.out))
+        self.assertEqual([name for name in names(self.to) if "staging" in name], [])
+        os.remove(os.path.join(self.to, shard(3)))
+        left = os.path.join(self.to, shard(3) + ".staging-host-1-0-1")
+        shutil.copy(os.path.join(self.out, shard(1)), left)
+        self.stage(env=unlocked)
+        os.remove(left)  # still there: another run might be at it
+        self.assertEqual(identity(self.to), identity(self.out))
+
     # ---- what is told before
 
     def test_a_dry_run(self):

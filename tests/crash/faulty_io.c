@@ -7,7 +7,8 @@
  * truncate fallocate, "sync" (both syncs), "any", or several with commas: "pwrite,pwritev".
  *             Variants count as one: open, creat and open64 are openat; writev is write; pwrite64
  * and pwritev2 are what they vary; renameat, renameat2 are rename; unlinkat is unlink; and
- *             posix_fallocate is not seen. Opens that cannot write are not counted.
+ *             posix_fallocate is not seen. Opens that cannot write are not counted. flock is seen
+ *             where it is named, not by "any".
  *     path    part of the path of the file (rename: of either name); left out: every file. A path
  *             relative to a directory descriptor is seen with that directory's path before it.
  *     nth     which matching call, from 1; 0 or left out: every one.
@@ -34,6 +35,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -218,6 +220,12 @@ int fsync(int fd) {
 int fdatasync(int fd) {
   NEXT(fdatasync);
   RUN(int, on_fd("fdatasync", fd), next(fd));
+}
+
+int flock(int fd, int operation) {
+  NEXT(flock);
+  if (strstr(plan.calls, ",flock,") == NULL) return next(fd, operation);
+  RUN(int, on_fd("flock", fd), next(fd, operation));
 }
 
 /* As the kernel does, a close that fails has closed all the same. */

@@ -14,7 +14,6 @@
 #include "container/pack_check.h"
 #include "container/parallel_for.h"
 #include "io/atomic_file.h"
-#include "io/cache_memory.h"
 #include "io/filesystem.h"
 #include "pipeline/staged_file.h"
 
@@ -28,7 +27,8 @@ constexpr uint64_t kMostManifestBytes = uint64_t{64} << 20;
 
 Status stopped() { return Status(Code::kCancelled, "stopped on request"); }
 
-// The target of one shard.
+// The target of one shard. Chunks are written past the page cache where that can be: out of the
+// page-aligned memory that they were judged in, without another copy of them.
 class Target {
  public:
   Target(const File& file, bool direct)
@@ -129,9 +129,7 @@ Status StageRun::copy_shards(const DamageSink& sink) {
   index_ = std::make_unique<IndexCheck>(from, request_.jobs);
   SPK_ASSIGN(facts_, gather_facts(from, entries, *index_));
   const FileSystemInfo fs = detect_filesystem(dir_.fd());
-  // What fits into the memory is left there for who reads it next.
-  direct_ = !fs.network && fs.kind != FileSystemKind::kTmpfs &&
-            task_.missing_bytes() > cache_memory_bytes() / 2;
+  direct_ = !fs.network && fs.kind != FileSystemKind::kTmpfs;
   std::vector<uint32_t> busy;
   run_in_threads(thread_count(), [&] { work(busy); });
   std::sort(busy.begin(), busy.end());
