@@ -54,8 +54,8 @@ std::optional<std::string> differs_from_pack(const StageTask& task) {
 }  // namespace
 
 std::vector<std::string> stage_companions() {
-  return {std::string(kIndexName), std::string(kRejectsName), std::string(kRunName),
-          std::string(kSha256Name)};
+  return {std::string(kIndexName), std::string(kRejectsName), std::string(kLayoutName),
+          std::string(kRunName), std::string(kSha256Name)};
 }
 
 void choose_shards(const StageRequest& request, std::vector<StageTask>& tasks) {

@@ -50,8 +50,9 @@ struct StageTask {
   uint64_t missing_bytes() const noexcept { return wanted_bytes - there_bytes; }
 };
 
-// The files of a pack beside shards and manifest that a copy gets, as far as they are there; the
-// layout record tells of stripes that the copy does not have.
+// The files of a pack beside shards and manifest that a copy gets, as far as they are there. The
+// layout record is one of them although its stripes are not the copy's: the order of an epoch rests
+// on it, and must be the same whether a rank opens the pack or its copy.
 std::vector<std::string> stage_companions();
 
 // Which shards of the packs are wanted, told by arithmetic alone: node i of n has each n-th shard,

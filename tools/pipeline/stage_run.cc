@@ -24,6 +24,7 @@ namespace {
 constexpr auto kPollTime = std::chrono::milliseconds(100);
 constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
 constexpr uint64_t kMostManifestBytes = uint64_t{64} << 20;
+constexpr uint64_t kMostLayoutBytes = uint64_t{64} << 20;
 
 Status stopped() { return Status(Code::kCancelled, "stopped on request"); }
 
@@ -99,6 +100,7 @@ Result<StageCounts> StageRun::run(const DamageSink& sink) {
   if (!queue_.empty()) SPK_TRY(copy_shards(sink));
   const bool is_done = task_.is_pack && queue_.empty();
   if (task_.whole && counts_.damages == 0 && !is_done) SPK_TRY(finish_pack(sink));
+  if (task_.whole && is_done) SPK_TRY(refresh_layout());
   return counts_;
 }
 
@@ -108,9 +110,7 @@ Status StageRun::clear_place() {
     if (other.name != kManifestName) continue;
     SPK_TRY(dir_.unlink(kManifestName));
     SPK_TRY(dir_.sync());
-    std::vector<std::string> names = stage_companions();
-    names.emplace_back(kLayoutName);
-    for (const std::string& name : names) {
+    for (const std::string& name : stage_companions()) {
       const Status removed = dir_.unlink(name);
       if (!removed.ok() && removed.code() != Code::kNotFound) return removed;
     }
@@ -305,6 +305,15 @@ Status StageRun::copy_file(const std::string& name) {
       at += bytes;
     }
   });
+}
+
+// The pack's record grows when it is looked at anew.
+Status StageRun::refresh_layout() {
+  const auto now = read_whole_file(task_.pack->directory(), kLayoutName, kMostLayoutBytes);
+  if (!now.ok() && now.status().code() == Code::kNotFound) return {};
+  if (!now.ok()) return now.status();
+  const auto copy = read_whole_file(dir_, kLayoutName, kMostLayoutBytes);
+  return copy.ok() && *copy == *now ? Status() : copy_file(std::string(kLayoutName));
 }
 
 // What makes a pack of the shards. The manifest comes last, once all else is proven as

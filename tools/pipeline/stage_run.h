@@ -55,6 +55,7 @@ class StageRun {
   Result<Outcome> stage_shard(uint32_t shard, Worker& worker);
   Result<bool> is_whole(uint32_t shard, Worker& worker);
   Status copy_shard(uint32_t shard, StagedFile& target, Worker& worker, std::vector<Damage>& bad);
+  Status refresh_layout();
   Status finish_pack(const DamageSink& sink);
   Status copy_file(const std::string& name);
   Status write_manifest(const DamageSink& sink);
