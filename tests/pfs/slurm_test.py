@@ -197,7 +197,8 @@ class SlurmTest(LabTest):
         self.assertEqual(names(temporary), [])
 
 
-# Reads the pack's shards from the copy alone: the pack that it opens has none.
+# Reads the pack's shards from the copy alone: the pack that it opens has none. Each process by
+# itself, which bench must not take for ranks of MPI.
 READER = """
 import os, subprocess, sys, tempfile
 pack, cache = sys.argv[1], sys.argv[sys.argv.index("--cache") + 1]
@@ -205,7 +206,10 @@ with tempfile.TemporaryDirectory() as folder:
     for name in os.listdir(pack):
         if not name.endswith(".spks"):
             os.symlink(os.path.join(pack, name), os.path.join(folder, name))
-    subprocess.run([os.environ["stripepack"], "bench", folder, "--cache", cache], check=True)
+    alone = {key: value for key, value in os.environ.items()
+             if not key.startswith(("SLURM", "PMI"))}
+    subprocess.run([os.environ["stripepack"], "bench", folder, "--cache", cache], check=True,
+                   env=alone)
 print("rank", os.environ["RANK"], "of", os.environ["WORLD_SIZE"], "reads", pack, "by", cache,
       flush=True)
 """
