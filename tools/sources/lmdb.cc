@@ -43,8 +43,9 @@ std::string_view name_of_key(std::string_view key) {
 
 class Lister {
  public:
-  Lister(const PackOptions& options, const File& file, LmdbTree tree, const Source::Sink& sink)
-      : options_(options), file_(file), tree_(std::move(tree)), sink_(sink) {}
+  Lister(const PackOptions& options, const File& file, const LmdbTree& tree,
+         const Source::Sink& sink)
+      : options_(options), file_(file), tree_(tree), sink_(sink) {}
 
   Result<Listing> run();
 
@@ -372,7 +373,7 @@ Result<std::unique_ptr<Source>> LmdbSource::open_file(const std::string& data_pa
 Result<Listing> LmdbSource::list(const PackOptions& options, const Sink& sink) {
   SPK_ASSIGN(const File file, File::open_read(set_->path(0)));
   SPK_ASSIGN(LmdbTree tree, LmdbTree::open(file));
-  return Lister(options, file, std::move(tree), sink).run();
+  return Lister(options, file, tree, sink).run();
 }
 
 Result<std::unique_ptr<SampleHandle>> LmdbSource::open(const SampleEntry& entry) const {
