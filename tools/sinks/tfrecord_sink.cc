@@ -33,7 +33,7 @@ struct Message {
   std::vector<Part> parts;
   uint64_t bytes = 0;
 
-  void add(std::string text) {
+  void add(const std::string& text) {
     bytes += text.size();
     if (parts.empty() || parts.back().blob != nullptr) parts.emplace_back();
     parts.back().text += text;

@@ -43,7 +43,8 @@ bool is_compound(std::string_view field) { return field.find('.') != field.npos;
 }  // namespace
 
 ArchiveGroups::ArchiveGroups(const PackOptions& options, const char* kind, ArchiveForm form,
-                             std::vector<std::string> paths, ShardSplits splits, std::string spill)
+                             std::vector<std::string> paths, ShardSplits splits,
+                             const std::string& spill)
     : options_(options),
       form_(form),
       paths_(std::move(paths)),
@@ -60,9 +61,9 @@ Result<std::unique_ptr<ArchiveGroups>> ArchiveGroups::create(const PackOptions& 
                                                              const char* kind, ArchiveForm form,
                                                              std::vector<std::string> paths,
                                                              ShardSplits splits,
-                                                             std::string spill) {
-  std::unique_ptr<ArchiveGroups> groups(new ArchiveGroups(options, kind, form, std::move(paths),
-                                                          std::move(splits), std::move(spill)));
+                                                             const std::string& spill) {
+  std::unique_ptr<ArchiveGroups> groups(
+      new ArchiveGroups(options, kind, form, std::move(paths), std::move(splits), spill));
   SPK_ASSIGN(groups->features_, SourceFeatures::parse(options.features));
   const std::string_view key = groups->features_.source_of("key");
   if (!key.empty() && !key.starts_with(kJsonPrefix)) {

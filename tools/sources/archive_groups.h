@@ -47,7 +47,8 @@ class ArchiveGroups {
   static Result<std::unique_ptr<ArchiveGroups>> create(const PackOptions& options, const char* kind,
                                                        ArchiveForm form,
                                                        std::vector<std::string> paths,
-                                                       ShardSplits splits, std::string spill);
+                                                       ShardSplits splits,
+                                                       const std::string& spill);
 
   // So many bytes of a member's contents decide something and are to be given with it; members that
   // have more are given without.
@@ -69,7 +70,7 @@ class ArchiveGroups {
   using GroupSink = std::function<Status(Group&)>;
 
   ArchiveGroups(const PackOptions& options, const char* kind, ArchiveForm form,
-                std::vector<std::string> paths, ShardSplits splits, std::string spill);
+                std::vector<std::string> paths, ShardSplits splits, const std::string& spill);
   bool is_hidden(std::string_view name);
   void note_folders(std::string_view name, bool is_folder, bool is_picture);
   std::string json_picks(std::string_view content) const;
