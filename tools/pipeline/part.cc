@@ -88,28 +88,29 @@ class SlurmVariables {
     return checked_part((id - least) / step, count, "slurm");
   }
   Result<PackPart> tasks() const {
-    SPK_ASSIGN(const uint64_t id, number("SLURM_PROCID"));
-    // Of the step, not of the whole job, which the same name stands for outside of srun.
-    const char* count_name = has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
-    SPK_ASSIGN(const uint64_t count, number(count_name));
-    if (count > 1 && !has("SLURM_STEP_ID")) {
-      return invalid_argument(str_cat("--part slurm: this is the script of a job of ", count,
-                                      " tasks, not one of its tasks"))
-          .with_hint("start stripepack with srun");
-    }
-    return checked_part(id, count, "slurm");
+    SPK_ASSIGN(const auto found, in_step("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS",
+                                         "--part", "tasks", "start stripepack with srun"));
+    return checked_part(found.first, found.second, "slurm");
   }
   Result<PackPart> node() const {
-    SPK_ASSIGN(const uint64_t id, number("SLURM_NODEID"));
-    // Of the step, which may have fewer nodes than the job.
-    const char* count_name = has("SLURM_STEP_NUM_NODES") ? "SLURM_STEP_NUM_NODES" : "SLURM_NNODES";
-    SPK_ASSIGN(const uint64_t count, number(count_name));
+    SPK_ASSIGN(const auto found,
+               in_step("SLURM_NODEID", "SLURM_STEP_NUM_NODES", "SLURM_NNODES", "--node", "nodes",
+                       "start stripepack with srun, one task on each node"));
+    return checked_part(found.first, found.second, "slurm", kNodes);
+  }
+  // Number and count of the step, which may be less than the job that OF_JOB tells of, and which
+  // OF_JOB stands for outside of srun.
+  Result<std::pair<uint64_t, uint64_t>> in_step(const char* id_name, const char* of_step,
+                                                const char* of_job, const char* option,
+                                                const char* things, const char* hint) const {
+    SPK_ASSIGN(const uint64_t id, number(id_name));
+    SPK_ASSIGN(const uint64_t count, number(has(of_step) ? of_step : of_job));
     if (count > 1 && !has("SLURM_STEP_ID")) {
-      return invalid_argument(str_cat("--node slurm: this is the script of a job of ", count,
-                                      " nodes, not one of its tasks"))
-          .with_hint("start stripepack with srun, one task on each node");
+      return invalid_argument(str_cat(option, " slurm: this is the script of a job of ", count, " ",
+                                      things, ", not one of its tasks"))
+          .with_hint(hint);
     }
-    return checked_part(id, count, "slurm", kNodes);
+    return std::pair(id, count);
   }
 
  private:

@@ -14,7 +14,7 @@
 #include "container/pack_check.h"
 #include "container/parallel_for.h"
 #include "io/atomic_file.h"
-#include "io/filesystem.h"
+#include "io/direct_writer.h"
 #include "pipeline/staged_file.h"
 
 namespace spk {
@@ -32,8 +32,8 @@ Status stopped() { return Status(Code::kCancelled, "stopped on request"); }
 // page-aligned memory that they were judged in, without another copy of them.
 class Target {
  public:
-  Target(const File& file, bool direct)
-      : file_(file), direct_(direct && file.can_be_direct() && file.set_direct(true)) {}
+  explicit Target(const File& file)
+      : file_(file), direct_(direct_writes_pay(file) && file.set_direct(true)) {}
 
   Status write(uint64_t offset, ByteSpan bytes) {
     Status written = file_.write_all(offset, bytes);
@@ -128,8 +128,6 @@ Status StageRun::copy_shards(const DamageSink& sink) {
   SPK_ASSIGN(const std::vector<DirectoryEntry> entries, from.list());
   index_ = std::make_unique<IndexCheck>(from, request_.jobs);
   SPK_ASSIGN(facts_, gather_facts(from, entries, *index_));
-  const FileSystemInfo fs = detect_filesystem(dir_.fd());
-  direct_ = !fs.network && fs.kind != FileSystemKind::kTmpfs;
   std::vector<uint32_t> busy;
   run_in_threads(thread_count(), [&] { work(busy); });
   std::sort(busy.begin(), busy.end());
@@ -240,7 +238,7 @@ Status StageRun::copy_shard(uint32_t shard, StagedFile& target, Worker& worker,
   LoadedShard loaded;
   load_shard(task_.pack->directory(), facts_, *index_, shard,
              max_footer_bytes(request_.memory_bytes), bad, loaded);
-  Target out(target.file(), direct_);
+  Target out(target.file());
   const ShardExtent extent = loaded.extent(facts_);
   for (size_t i = 0; i < loaded.chunks.size() && bad.empty(); ++i) {
     if (stopping()) return {};

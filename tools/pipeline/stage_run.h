@@ -68,7 +68,6 @@ class StageRun {
   StageTask& task_;
   const StageHooks& hooks_;
   Directory dir_;
-  bool direct_ = false;  // writes pass by the page cache where the file system can
   std::unique_ptr<IndexCheck> index_;
   PackFacts facts_;
   std::vector<uint32_t> queue_;  // shards to be staged

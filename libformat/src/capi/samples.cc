@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "capi/guard.h"
+#include "container/layout_record.h"
 #include "loader/target_map.h"
 
 using spk::guard;

@@ -118,11 +118,9 @@ Result<StripeLayout> parse_layout(const JsonValue& from) {
 Result<LayoutMap> parse_map(const JsonValue& from) {
   LayoutMap map;
   SPK_ASSIGN(const std::string digest, text_of(from, "digest"));
-  const auto [end, error] =
-      std::from_chars(digest.data(), digest.data() + digest.size(), map.digest, 16);
-  if (digest.size() != 16 || error != std::errc() || end != digest.data() + digest.size()) {
-    return wrong("'digest' is not 16 hexadecimal digits");
-  }
+  const auto number = parse_map_digest(digest);
+  if (!number.ok()) return wrong("'digest' is not 16 hexadecimal digits");
+  map.digest = *number;
   SPK_ASSIGN(map.made, text_of(from, "made"));
   SPK_ASSIGN(map.file_system, text_of(from, "file_system"));
   SPK_ASSIGN(map.asked, text_of(from, "asked"));
@@ -148,6 +146,14 @@ const LayoutMap* LayoutRecord::find(uint64_t digest) const noexcept {
     if (map.digest == digest) return &map;
   }
   return nullptr;
+}
+
+Result<uint64_t> parse_map_digest(std::string_view text) {
+  uint64_t digest = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
+  if (text.size() == 16 && error == std::errc() && end == text.data() + text.size()) return digest;
+  return invalid_argument(str_cat("the digest of a target map is 16 hexadecimal digits, not '",
+                                  escape_bytes(text), "'"));
 }
 
 std::string layout_record_text(const LayoutRecord& record) {

@@ -49,6 +49,9 @@ struct LayoutRecord {
 // One of "shards" above.
 void write_stripe_layout(JsonWriter& json, const StripeLayout& layout);
 
+// 16 hexadecimal digits, as the record and states have them. kInvalidArgument for anything else.
+Result<uint64_t> parse_map_digest(std::string_view text);
+
 std::string layout_record_text(const LayoutRecord& record);
 // kDamaged where it is no such record.
 Result<LayoutRecord> parse_layout_record(std::string_view text);

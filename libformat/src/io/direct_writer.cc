@@ -7,9 +7,13 @@
 
 namespace spk {
 
-DirectWriter::DirectWriter(const File& file) {
+bool direct_writes_pay(const File& file) {
   const FileSystemInfo fs = detect_filesystem(file.fd());
-  if (fs.network || fs.kind == FileSystemKind::kTmpfs || !file.can_be_direct()) return;
+  return !fs.network && fs.kind != FileSystemKind::kTmpfs && file.can_be_direct();
+}
+
+DirectWriter::DirectWriter(const File& file) {
+  if (!direct_writes_pay(file)) return;
   // Without the memory, through the page cache.
   Result<AlignedBuffer> buffer = AlignedBuffer::allocate_huge(kBufferBytes);
   if (buffer.ok()) buffer_ = std::move(buffer).value();

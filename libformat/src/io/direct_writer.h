@@ -14,6 +14,10 @@
 
 namespace spk {
 
+// Whether bulk writes to FILE should pass by the page cache: on local disks that can. The one place
+// of that rule.
+bool direct_writes_pay(const File& file);
+
 class DirectWriter {
  public:
   // Enough for a disk to be busy, little enough to stay in the CPU's cache.

@@ -1,7 +1,5 @@
 #include "loader/target_map.h"
 
-#include <charconv>
-
 #include "base/text.h"
 #include "container/layout_record.h"
 #include "layout/order.h"
@@ -39,14 +37,6 @@ Result<std::vector<uint32_t>> targets_of_digest(const Pack& pack, uint64_t diges
                                          to_hex(digest), ", which layout.json does not have"))
       .at_path(pack.path())
       .with_hint("bring back the layout.json that the run began with, or begin a new run");
-}
-
-Result<uint64_t> parse_map_digest(std::string_view text) {
-  uint64_t digest = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
-  if (text.size() == 16 && error == std::errc() && end == text.data() + text.size()) return digest;
-  return invalid_argument(str_cat("the digest of a target map is 16 hexadecimal digits, not '",
-                                  escape_bytes(text), "'"));
 }
 
 }  // namespace spk

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -17,8 +16,5 @@ Result<std::vector<uint32_t>> current_targets(const Pack& pack);
 // By the map with this digest, which a run began with. 0 is the digest of no map. kMismatch where
 // it is not recorded.
 Result<std::vector<uint32_t>> targets_of_digest(const Pack& pack, uint64_t digest);
-
-// 16 hexadecimal digits, as a state has them. kInvalidArgument for anything else.
-Result<uint64_t> parse_map_digest(std::string_view text);
 
 }  // namespace spk
