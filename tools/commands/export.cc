@@ -151,9 +151,9 @@ Status ExportCommand::choose_samples(const Pack& pack, ExportJob* job) const {
   std::sort(by_ordinal.begin(), by_ordinal.end());
   for (const auto& [ordinal, sample] : by_ordinal) job->samples.push_back(sample);
   for (const uint64_t sample : job->samples) {
-    for (uint16_t field = 0; field < pack.schema().fields.size(); ++field) {
+    for (size_t field = 0; field < pack.schema().fields.size(); ++field) {
       if (pack.schema().fields[field].kind != FieldKind::kBlob) continue;
-      SPK_ASSIGN(const SampleLocation place, pack.locate(sample, field));
+      SPK_ASSIGN(const SampleLocation place, pack.locate(sample, static_cast<uint16_t>(field)));
       job->payload_bytes += place.bytes;
     }
   }

@@ -61,7 +61,7 @@ class CifarFile : public FileSink {
 
 class CifarSink : public Sink {
  public:
-  CifarSink(const Pack& pack, std::string prefix)
+  CifarSink(const Pack& pack, std::string_view prefix)
       : pack_(pack),
         known_(pack.schema()),
         coarse_(pack.schema().find("coarse")),
