@@ -202,6 +202,62 @@ TEST_F(LoaderTest, EpochsDifferAndRepeat) {
   EXPECT_EQ(rest(*loader), first);
 }
 
+// The first epoch that follows another tells that more may: from then on, what the next one begins
+// with is read before it is begun.
+TEST_F(LoaderTest, TheNextEpochIsReadAhead) {
+  LoaderOptions wanted = options();
+  wanted.engine = EngineChoice::kPool;
+  wanted.direct = DirectChoice::kOff;
+  const auto loader = open(wanted);
+  const uint64_t chunks = pack_->chunk_count();
+  const auto fresh = [&](uint64_t epoch) {
+    wanted.epoch = epoch;
+    return rest(*open(wanted));
+  };
+  EXPECT_EQ(rest(*loader), fresh(0));
+  EXPECT_EQ(loader->stats().reads, chunks);
+  ASSERT_TRUE(loader->start_epoch(1).ok());
+  EXPECT_EQ(rest(*loader), fresh(1));
+  EXPECT_EQ(loader->state().order.epoch, 1u);
+  EXPECT_EQ(loader->state().consumed, kLoaderSamples);
+  while (loader->stats().reads < 3 * chunks) std::this_thread::yield();  // all of it has room
+  ASSERT_TRUE(loader->start_epoch(2).ok());
+  EXPECT_EQ(loader->step_count(), fresh(2).size());
+  EXPECT_EQ(rest(*loader), fresh(2));
+  while (loader->stats().reads < 4 * chunks) std::this_thread::yield();
+  // Another than was expected, and one that is left in the middle.
+  ASSERT_TRUE(loader->start_epoch(7).ok());
+  EXPECT_EQ(rest(*loader), fresh(7));
+  EXPECT_EQ(loader->stats().reads, 5 * chunks);
+  ASSERT_TRUE(loader->start_epoch(8).ok());
+  EXPECT_EQ(next(*loader), fresh(8).front());
+  ASSERT_TRUE(loader->start_epoch(9).ok());
+  EXPECT_EQ(rest(*loader), fresh(9));
+}
+
+// Reading ahead takes what the epoch at hand leaves, never what it needs.
+TEST_F(LoaderTest, TheNextEpochIsReadAheadWithinTheLimit) {
+  for (const EngineChoice engine : {EngineChoice::kPool, EngineChoice::kUring}) {
+    LoaderOptions wanted = options();
+    wanted.engine = engine;
+    wanted.memory_bytes = 1;
+    const auto refused = Loader::open(pack_, wanted);
+    ASSERT_FALSE(refused.ok());
+    // "... need 640 KiB": the least that will do.
+    std::string text = refused.status().message();
+    text = text.substr(text.rfind("need ") + 5);
+    wanted.memory_bytes = std::stoull(text) << 10;
+    const auto loader = open(wanted);
+    for (uint64_t epoch = 0; epoch < 5; ++epoch) {
+      if (epoch > 0) ASSERT_TRUE(loader->start_epoch(epoch).ok());
+      LoaderOptions alone = options();
+      alone.epoch = epoch;
+      EXPECT_EQ(rest(*loader), rest(*open(alone)));
+      EXPECT_LE(loader->stats().ring_peak_bytes, wanted.memory_bytes);
+    }
+  }
+}
+
 TEST_F(LoaderTest, SamplesLargerThanAChunk) {
   std::vector<TestSample> samples = image_samples(40, 10, 3000);
   samples[7].values[0] = std::string(300'000, 'x');

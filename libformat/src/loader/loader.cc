@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/checked.h"
 #include "base/hash.h"
@@ -108,7 +109,8 @@ Loader::~Loader() {
   // freed.
   if (process_ != 0 && process_ != ::getpid()) {
     (void)pool_.release();
-    (void)planner_.release();
+    (void)current_.planner.release();
+    if (following_) (void)following_->planner.release();
   }
 }
 
@@ -234,15 +236,28 @@ Status Loader::size_ring() {
   return {};
 }
 
-Status Loader::begin(uint64_t consumed) {
-  state_.consumed = consumed;
-  step_count_ = rules_.steps_from(consumed);
+Result<Loader::EpochPlan> Loader::make_plan(uint64_t epoch, uint64_t consumed) {
+  OrderSettings settings = state_.order;
+  settings.epoch = epoch;
   const OrderUnits units{first_samples_, options_.targets};
-  SPK_ASSIGN(EpochOrder order, EpochOrder::make(units, state_.order));
-  planner_ = std::make_unique<StepPlanner>(
+  SPK_ASSIGN(EpochOrder order, EpochOrder::make(units, settings));
+  EpochPlan plan;
+  plan.epoch = epoch;
+  plan.planner = std::make_unique<StepPlanner>(
       context_, std::move(order), rules_, consumed, options_.worker, options_.workers,
       [this](std::shared_ptr<ReadUnit> unit) { pool_->submit(std::move(unit)); });
+  return plan;
+}
+
+Status Loader::begin(uint64_t consumed) {
+  SPK_ASSIGN(current_, make_plan(state_.order.epoch, consumed));
+  stand_at(consumed);
   return {};
+}
+
+void Loader::stand_at(uint64_t consumed) {
+  state_.consumed = consumed;
+  step_count_ = rules_.steps_from(consumed);
 }
 
 Status Loader::check_process() {
@@ -295,22 +310,48 @@ void Loader::join_node() {
 
 Status Loader::start_epoch(uint64_t epoch) {
   if (process_ != 0) SPK_TRY(check_process());
-  if (pool_ != nullptr) pool_->clear();
-  planned_.clear();
+  const bool has_ended = current_.steps.empty() && current_.planner->at_end();
+  epochs_follow_ = has_ended && epoch == state_.order.epoch + 1;
   state_.order.epoch = epoch;
+  if (epochs_follow_ && following_ && following_->epoch == epoch) {
+    current_ = *std::exchange(following_, std::nullopt);
+    stand_at(0);
+    return {};
+  }
+  following_.reset();
+  if (pool_ != nullptr) pool_->clear();
   return begin(0);
 }
 
-Status Loader::plan_ahead() {
+Status Loader::plan_some(EpochPlan& plan) {
   uint64_t samples = 0;
-  while (!planner_->at_end() && (planned_.empty() || samples < kSamplesAheadACall)) {
+  while (!plan.planner->at_end() && (plan.steps.empty() || samples < kSamplesAheadACall)) {
     PlannedStep step;
-    SPK_ASSIGN(const bool whole, planner_->next(step));
+    SPK_ASSIGN(const bool whole, plan.planner->next(step));
     if (!whole) break;
     samples += step.samples.size();
-    planned_.push_back(std::move(step));
+    plan.steps.push_back(std::move(step));
   }
   return {};
+}
+
+Status Loader::plan_ahead() {
+  SPK_TRY(plan_some(current_));
+  if (epochs_follow_ && current_.planner->at_end()) plan_next_epoch();
+  return {};
+}
+
+// With what room the rest of this epoch leaves. What goes wrong here will be told when that epoch
+// is begun, if it is.
+void Loader::plan_next_epoch() {
+  if (!following_) {
+    auto plan = make_plan(state_.order.epoch + 1, 0);
+    if (plan.ok()) following_ = std::move(*plan);
+  }
+  if (following_ && !plan_some(*following_).ok()) {
+    following_.reset();
+    epochs_follow_ = false;
+  }
 }
 
 Status Loader::explain_no_room() const {
@@ -328,7 +369,8 @@ Status Loader::explain_no_room() const {
   return invalid_argument(
              str_cat("a memory limit of ", format_size(ring.limit_bytes()),
                      " is too small for one batch: ", format_size(ring.reserved_bytes()),
-                     " are in use, ", format_size(planner_->wanted_bytes()), " more are needed"))
+                     " are in use, ", format_size(current_.planner->wanted_bytes()),
+                     " more are needed"))
       .at_path(pack().path())
       .with_hint("allow more memory, or make the batch smaller");
 }
@@ -353,14 +395,14 @@ Result<std::shared_ptr<const Batch>> Loader::next() {
   SPK_TRY(plan_ahead());
   std::shared_ptr<const Batch> batch;
   while (batch == nullptr) {
-    if (planned_.empty()) {
-      if (planner_->at_end()) return std::shared_ptr<const Batch>();
+    if (current_.steps.empty()) {
+      if (current_.planner->at_end()) return std::shared_ptr<const Batch>();
       // A thread may not have let go yet of what it has loaded.
       pool_->settle();
       SPK_TRY(plan_ahead());
-      if (planned_.empty()) return explain_no_room();
+      if (current_.steps.empty()) return explain_no_room();
     }
-    PlannedStep& step = planned_.front();
+    PlannedStep& step = current_.steps.front();
     SPK_TRY(wait_for(step));
     uint64_t kept = 0;
     for (const PlannedSample& sample : step.samples) {
@@ -378,8 +420,8 @@ Result<std::shared_ptr<const Batch>> Loader::next() {
     if (has_batch) {
       batch = std::make_shared<const Batch>(context_, std::move(step), rules_.sample_count);
     }
-    planned_.pop_front();
-    if (!has_batch && planned_.empty() && planner_->at_end()) return batch;
+    current_.steps.pop_front();
+    if (!has_batch && current_.steps.empty() && current_.planner->at_end()) return batch;
   }
   for (size_t i = 0; i < batch->size(); ++i) {
     stats_.repeated += batch->is_repeated(i) ? 1 : 0;

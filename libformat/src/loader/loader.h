@@ -1,6 +1,10 @@
 // Gives a rank its batches, epoch by epoch, in the order of docs/ORDER.md, while reads for the next
 // ones are in flight.
 //
+// A loader that goes on from an epoch to the following one is taken to do so again: while the last
+// batches of an epoch are used, what the next one begins with is read, as far as the buffers' limit
+// allows. After the last epoch those reads were for nothing.
+//
 // Thread safety: one thread at a time; any number of loaders on one pack. No thread is started
 // before the first next(). A process that forks may make loaders from the pack in the child; a
 // loader that has begun to read is refused there.
@@ -66,7 +70,7 @@ struct LoaderStats {
   uint64_t payload_bytes = 0;  // of the blobs delivered
   uint64_t repeated = 0;
   uint64_t skipped = 0;  // damaged samples
-  uint64_t reads = 0;    // none where files are mapped
+  uint64_t reads = 0;    // ahead for the next epoch, too; none where files are mapped
   uint64_t read_bytes = 0;
   uint64_t wait_ns = 0;  // in next(), for reads
   uint64_t ring_limit_bytes = 0;
@@ -92,7 +96,8 @@ class Loader {
   // The next batch; null at the end of the epoch, from then on until start_epoch(). After an error
   // the loader stands where it stood: the next call tries the same batch again.
   Result<std::shared_ptr<const Batch>> next();
-  // Begins an epoch from its start.
+  // Begins an epoch from its start. Reads for it may be under way, where it follows the one that
+  // next() has ended.
   Status start_epoch(uint64_t epoch);
   // After the last step that was delivered.
   const LoaderState& state() const noexcept { return state_; }
@@ -120,11 +125,21 @@ class Loader {
   Status choose_fields();
   Status choose_engine();
   Status size_ring();
+  // The steps of an epoch that are planned and not given out, and what plans the rest.
+  struct EpochPlan {
+    uint64_t epoch = 0;
+    std::unique_ptr<StepPlanner> planner;
+    std::deque<PlannedStep> steps;
+  };
+  Result<EpochPlan> make_plan(uint64_t epoch, uint64_t consumed);
   Status begin(uint64_t consumed);
+  void stand_at(uint64_t consumed);
   Status check_process();
   std::string why_not_shared() const;
   void join_node();
   Status plan_ahead();
+  static Status plan_some(EpochPlan& plan);
+  void plan_next_epoch();
   Status explain_no_room() const;
   Status wait_for(const PlannedStep& step);
 
@@ -143,8 +158,9 @@ class Loader {
   uint32_t threads_ = 0;
   uint32_t reads_at_once_ = 1;
   std::unique_ptr<UnitPool> pool_;
-  std::unique_ptr<StepPlanner> planner_;
-  std::deque<PlannedStep> planned_;
+  EpochPlan current_;
+  std::optional<EpochPlan> following_;  // none: not begun
+  bool epochs_follow_ = false;          // the caller went on from one to the next
   LoaderStats stats_;
   pid_t process_ = 0;  // that has begun to read; 0: none
 };
