@@ -11,8 +11,9 @@ namespace spk {
 
 namespace {
 
-// Enough for the head of an index of 128 GiB, and for all of a small pack's.
-constexpr uint64_t kFirstReadBytes = uint64_t{1} << 20;
+// Enough for the head of an index of 128 GiB, and for all of a small pack's. Where the head is
+// small, its first block is there as well, which need not be read once more.
+constexpr uint64_t kFirstReadBytes = kIndexBlockBytes + (uint64_t{64} << 10);
 
 Result<ColumnView> require_chunks(const TableView& table, Role role) {
   return table.require(kNoField, role, ColumnType::kUnsigned, table.row_count());
@@ -25,6 +26,9 @@ Result<std::unique_ptr<PackIndex>> PackIndex::open(File file) {
   const std::string path = file.path();
   const auto run = [&]() -> Status {
     SPK_ASSIGN(const uint64_t file_bytes, file.size());
+    // All reads are of whole blocks. What lies behind them is mostly names, which the kernel would
+    // read ahead for every rank that opens the pack.
+    file.advise_random();
     SPK_ASSIGN(AlignedBuffer first, AlignedBuffer::allocate(std::min(file_bytes, kFirstReadBytes)));
     uint64_t have = std::min(file_bytes, kFirstReadBytes);
     SPK_TRY(file.read_exact(0, first.span().first(have)));
