@@ -78,6 +78,10 @@ void Mapping::advise_will_need(uint64_t offset, uint64_t size_bytes) const noexc
 
 void Mapping::populate(uint64_t offset, uint64_t size_bytes) const noexcept {
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ, which older headers do not know
+  // Page faults read what is around each page, in pieces of the device's read-ahead: more than was
+  // asked for, and many reads. What is asked for at once is read as it is, in large ones. Where its
+  // first page is there it is taken for cached, as asking costs as much as the faults do.
+  if (!is_resident(offset, 1)) advise_will_need(offset, size_bytes);
   if (advise(offset, size_bytes, kPopulateRead) != 0) advise_will_need(offset, size_bytes);
 }
 
