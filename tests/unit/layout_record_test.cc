@@ -55,6 +55,7 @@ TEST(LayoutRecord, TextReadsBackToTheSame) {
   record.maps.push_back(map_of({}, 0));
   record.maps[1].asked = "pool=a\\b";
   record.maps[1].refused = "no\n";
+  record.maps[1].file_system = "fuse.a\\x";
   const std::string text = layout_record_text(record);
   const LayoutRecord read = parse_layout_record(text).value();
   ASSERT_EQ(read.maps.size(), 2u);
@@ -64,6 +65,7 @@ TEST(LayoutRecord, TextReadsBackToTheSame) {
   EXPECT_EQ(read.maps[0].asked, "stripe_size=4194304");
   EXPECT_EQ(read.maps[1].asked, "pool=a\\b");
   EXPECT_EQ(read.maps[1].refused, "no\n");
+  EXPECT_EQ(read.maps[1].file_system, "fuse.a\\x");
   EXPECT_EQ(layout_record_text(read), text);
   EXPECT_EQ(read.current(), &read.maps[1]);
   EXPECT_EQ(read.find(0xFEDCBA9876543210), &read.maps[0]);
@@ -88,6 +90,11 @@ TEST(LayoutRecord, NonsenseIsDamage) {
   EXPECT_EQ(said(R"({"chunk_bytes": 1, "version": 1, "maps": [
                      {"digest": "0000000000000000", "shards": [{"system": "zfs"}]}]})"),
             "layout record: unknown system 'zfs'");
+  const Status escape = parse_layout_record(R"({"chunk_bytes": 1, "version": 1, "maps": [
+      {"digest": "0000000000000000", "made": "\\q", "shards": []}]})")
+                            .status();
+  EXPECT_EQ(escape.code(), Code::kDamaged);
+  EXPECT_EQ(escape.message(), "layout record: 'made' has an escape that is none");
   EXPECT_EQ(said(R"({"chunk_bytes": 1, "version": 1, "maps": [{"digest": "0000000000000000",
                      "shards": [{"system": "ceph", "components": [{"stripe_bytes": -1}]}]}]})"),
             "layout record: 'stripe_bytes' is no number");

@@ -166,6 +166,11 @@ TEST(LustreLayout, EveryTruncationAndHostileLengthIsAnError) {
   store_le<uint64_t>(backwards.data() + 32 + 8, 2 * kMiB);
   EXPECT_EQ(parse_lustre_layout(backwards).status().message(),
             "lustre.lov: component 0 is from 2097152 to 1048576");
+  auto shared = whole;  // both components tell of the second one's objects
+  store_le<uint32_t>(shared.data() + 32 + 24, load_le<uint32_t>(whole.data() + 32 + 48 + 24));
+  store_le<uint32_t>(shared.data() + 32 + 28, load_le<uint32_t>(whole.data() + 32 + 48 + 28));
+  EXPECT_EQ(parse_lustre_layout(shared).status().message(),
+            "lustre.lov: component 1 shares bytes with another");
   std::vector<uint8_t> unknown(32, 0);
   store_le<uint32_t>(unknown.data(), 0x12345678);
   EXPECT_EQ(parse_lustre_layout(unknown).status().message(), "lustre.lov has the magic 0x12345678");

@@ -52,7 +52,9 @@ Result<uint64_t> number(const JsonValue& object, std::string_view name,
 Result<std::string> text_of(const JsonValue& object, std::string_view name) {
   const JsonValue* value = object.find(name);
   if (value == nullptr || !value->is(JsonValue::Kind::kString)) return std::string();
-  return unescape_bytes(value->text());
+  auto text = unescape_bytes(value->text());
+  if (text.ok()) return text;
+  return damaged(str_cat("layout record: '", name, "' has an escape that is none"));
 }
 
 bool flag(const JsonValue& object, std::string_view name) {
@@ -107,7 +109,7 @@ Result<StripeLayout> parse_layout(const JsonValue& from) {
     layout.system = one;
     known = true;
   }
-  if (!known) return damaged(str_cat("layout record: unknown system '", system, "'"));
+  if (!known) return damaged(str_cat("layout record: unknown system '", escape_bytes(system), "'"));
   layout.composite = flag(from, "composite");
   layout.released = flag(from, "released");
   layout.foreign = flag(from, "foreign");
@@ -161,8 +163,8 @@ std::string layout_record_text(const LayoutRecord& record) {
   json.begin_object().member("version", kVersion).member("chunk_bytes", record.chunk_bytes);
   json.key("maps").begin_array();
   for (const LayoutMap& map : record.maps) {
-    json.begin_object().member("digest", to_hex(map.digest)).member("made", map.made);
-    json.member("file_system", map.file_system).member_bytes("asked", map.asked);
+    json.begin_object().member("digest", to_hex(map.digest)).member_bytes("made", map.made);
+    json.member_bytes("file_system", map.file_system).member_bytes("asked", map.asked);
     json.member_bytes("refused", map.refused).key("shards").begin_array();
     for (const StripeLayout& layout : map.shards) write_stripe_layout(json, layout);
     json.end_array().end_object();

@@ -58,6 +58,7 @@ Status parse_composite(ByteSpan value, StripeLayout* layout) {
   const uint16_t entries = load_le<uint16_t>(value.data() + 14);
   const size_t need = kHeadBytes + size_t{entries} * kEntryBytes;
   if (value.size() < need) return too_short("its list of components", need, value.size());
+  uint64_t told_bytes = 0;
   for (size_t i = 0; i < entries; ++i) {
     const uint8_t* entry = value.data() + kHeadBytes + i * kEntryBytes;
     const uint32_t flags = load_le<uint32_t>(entry + 4);
@@ -69,6 +70,11 @@ Status parse_composite(ByteSpan value, StripeLayout* layout) {
     if (!range_fits(offset, bytes, value.size())) {
       return damaged(str_cat("lustre.lov: component ", i, " lies at ", offset, " with ", bytes,
                              " bytes, of ", value.size()));
+    }
+    // Components that shared bytes could tell of far more objects than VALUE has room for.
+    told_bytes += bytes;
+    if (told_bytes > value.size() - need) {
+      return damaged(str_cat("lustre.lov: component ", i, " shares bytes with another"));
     }
     if (component.begin_bytes >= component.end_bytes) {
       return damaged(str_cat("lustre.lov: component ", i, " is from ", component.begin_bytes,
