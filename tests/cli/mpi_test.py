@@ -1,9 +1,10 @@
-# ctest: timeout=600
+# ctest: timeout=900
 """`mpirun -n N stripepack pack` and `verify`: the same bytes as one process makes, one message of an
 error, the same exit code of all ranks. With each MPI that a plugin was built for and whose mpirun is
 installed."""
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -11,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tarfile
 import time
 import unittest
 
@@ -18,7 +20,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
 from packing import (BUILD, DONE, FAILED, NO, PROGRAM, REJECTS, SHIM, USAGE, Done,  # noqa: E402
-                     PackTest, all_names, faulty, for_mpi, main, remove_tree, run, sha256, text)
+                     PackTest, all_names, faulty, for_mpi, main, remove_tree, run, samples, sha256,
+                     text)
 
 SHAPE = ["--shards", "7", "--chunk-size", "64KiB", "--jobs", "1", "--io-threads", "1"]
 LAUNCHERS = {
@@ -36,6 +39,11 @@ def available():
 def own_lines(done):
     """What the program said of its error; launchers have words of their own."""
     return [line for line in text(done.err).splitlines() if line.startswith("stripepack ")]
+
+
+def own_report(done):
+    """What the program printed, without what Open MPI adds where ranks end with an error."""
+    return text(done.out).split("-" * 60)[0].splitlines()
 
 
 class MpiTest(PackTest):
@@ -245,6 +253,114 @@ class MpiTest(PackTest):
                     mine = [line for line in done.out.splitlines() if line in
                             alone.out.splitlines()]
                     self.assertEqual(mine, alone.out.splitlines(), str(done))
+
+    def assert_verified_as_by_one(self, code, *arguments, ranks=(1, 2, 3), words=()):
+        """The same report and the same message, whatever the number of ranks and of threads."""
+        alone = run("verify", *arguments, "--jobs", "1")
+        self.expect(alone, code, *words)
+        for mpi in self.mpis:
+            for count in ranks:
+                with self.subTest(mpi=mpi, ranks=count, arguments=arguments):
+                    done = self.mpirun(mpi, count, "verify", *arguments, "--jobs", "3")
+                    self.assertEqual(done.code, code, str(done))
+                    self.assertEqual(own_report(done), text(alone.out).splitlines(), str(done))
+                    self.assertEqual(own_lines(done), own_lines(alone))
+
+    def change(self, key):
+        with open(os.path.join(self.src, text(key)), "r+b") as file:
+            file.seek(10)
+            file.write(b"?")
+
+    def test_verify_against(self):
+        self.pack(self.src, self.out, *SHAPE)
+        against = (self.out, "--against", self.src)
+        self.assert_verified_as_by_one(DONE, *against, ranks=(3, 9), words=("against: ok",))
+        packed = samples(self.out, "id")
+        # A shard is a chunk here; number 5 is that of the last of 2 and of 3 ranks.
+        fifth = [one for one in packed if one["shard"] == 5]
+        for one in (packed[0], packed[1], *fifth, packed[-1]):
+            self.change(one["key"])
+        gone = text(packed[30]["key"])
+        os.unlink(os.path.join(self.src, gone))
+        for name in ("new", "newer"):
+            pictures.write(os.path.join(self.src, "b", name + ".jpg"), pictures.jpeg(99))
+        with open(os.path.join(self.out, "shard-00005.spks"), "r+b") as file:
+            file.seek(fifth[-1]["offset"] + 20)
+            file.write(b"damage")
+        last = "'%s' differs from the source at byte 10" % text(fifth[-1]["key"])
+        self.assert_verified_as_by_one(
+            NO, *against, words=("DAMAGED: 1 place", "'b/new.jpg' is in the source but not", last,
+                                 "'%s' is in the pack but not in the source" % gone))
+        self.assert_verified_as_by_one(NO, *against, "--json", ranks=(3, 9))
+        self.assert_verified_as_by_one(NO, *against, "--decode", ranks=(2,))
+        self.assert_verified_as_by_one(FAILED, self.out, "--against", self.path("nothing"),
+                                       ranks=(3,), words=("No such file",))
+
+    def test_verify_against_more_ranks_than_chunks_and_splits(self):
+        sets = self.path("sets")
+        for split in ("train", "val", "test"):
+            pictures.make_folder(os.path.join(sets, split), {"a": 2, "b": 1})
+        self.pack(sets, self.out)
+        against = (self.out, "--against", sets)
+        self.assert_verified_as_by_one(DONE, *against, ranks=(4,))
+        remove_tree(os.path.join(self.out, "test"))
+        remove_tree(os.path.join(sets, "val"))
+        pictures.write(os.path.join(sets, "train", "b", "00000.jpg"), pictures.jpeg(7))
+        self.assert_verified_as_by_one(
+            NO, *against, ranks=(1, 2, 4),
+            words=("is a split that has no pack", "is a pack that the source has no split for"))
+
+    def test_verify_against_lists_and_archives(self):
+        keys = sorted(self.made)
+
+        def write_list(name, line):
+            with open(self.path(name), "w", encoding="ascii") as file:
+                file.writelines(line(number, key) + "\n" for number, key in enumerate(keys))
+            return self.path(name), "--root", self.src
+
+        labels = write_list("labels", lambda number, key: "%s %d" % (key, number % 5))
+        self.pack(*labels[:1], self.out, *labels[1:], *SHAPE)
+        write_list("labels", lambda number, key: "%s %d" % (key, number // 35 + number % 5))
+        self.assert_verified_as_by_one(NO, self.out, "--against", *labels, ranks=(3,),
+                                       words=("has label 4 in the pack, 5 in the source",))
+        remove_tree(self.out)
+        # The list is older than a file: each rank knows that it was the list that told.
+        def found(_, key):
+            facts = os.stat(os.path.join(self.src, key))
+            return "%d %d.%09d %s" % (facts.st_size, *divmod(facts.st_mtime_ns, 10**9), key)
+
+        sizes = write_list("sizes", found)
+        self.pack(*sizes[:1], self.out, *sizes[1:], *SHAPE)
+        for key in keys:
+            with open(os.path.join(self.src, key), "ab") as file:
+                file.write(b"?")
+        self.assert_verified_as_by_one(NO, self.out, "--against", *sizes, ranks=(3,),
+                                       words=("sizes is older than the file", "FAULTS: 70"))
+        remove_tree(self.out)
+        archive = self.path("all.tar.gz")
+        with tarfile.open(archive, "w:gz") as tar:
+            tar.add(self.src, arcname=".")
+        self.pack(archive, self.out, *SHAPE)
+        self.assert_verified_as_by_one(DONE, self.out, "--against", archive, ranks=(3,))
+
+    def test_verify_layout(self):
+        self.pack(self.src, self.out, *SHAPE)
+        self.assert_verified_as_by_one(DONE, self.out, "--layout", ranks=(3,),
+                                       words=("layout: ok",))
+        # As if it had been copied from a Lustre, where some shards lay on it.
+        path = pathlib.Path(self.out, "layout.json")
+        record = json.loads(path.read_text())
+        striped = {"system": "lustre", "components": [
+            {"stripe_bytes": 65536, "stripe_count": 1, "targets": [3]}]}
+        plain = {"system": "none", "components": []}
+        record["maps"][0]["shards"] = [plain] * 4 + [striped] * 3
+        path.write_text(json.dumps(record))
+        for more, ranks in (((), (1, 2, 3, 9)), (("--json",), (3,))):
+            self.assert_verified_as_by_one(NO, self.out, "--layout", *more, ranks=ranks,
+                                           words=("3 shards (the first: shard-00004.spks) lie",))
+        path.write_text("{")
+        self.assert_verified_as_by_one(NO, self.out, "--layout", ranks=(3,),
+                                       words=("layout.json",))
 
     def test_export(self):
         self.pack(self.src, self.path("pack"), *SHAPE)

@@ -15,7 +15,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import ceph_lab  # noqa: E402
 import pictures  # noqa: E402
 from lab import LabTest, run_tests  # noqa: E402
-from packing import DONE, FAILED, NO, USAGE, finish, identity, run, start  # noqa: E402
+from packing import (BUILD, DONE, FAILED, NO, PROGRAM, USAGE, finish, for_mpi,  # noqa: E402
+                     identity, run, start)
 
 MIB = 1 << 20
 PICTURES = {"cat": 60, "dog": 50}
@@ -121,6 +122,23 @@ class CephTest(LabTest):
         self.assertEqual(run("verify", "--layout", copy).code, DONE)
         maps = json.loads(pathlib.Path(copy, "layout.json").read_text())["maps"]
         self.assertEqual(len(maps), 2)
+
+    def test_ranks_tell_what_one_process_tells(self):
+        if shutil.which("mpirun.mpich") is None or not os.path.exists(
+                os.path.join(BUILD, "plugins", "stripepack-mpich.so")):
+            self.skipTest("no mpirun.mpich with a plugin that was built for it")
+        self.pack(self.source, self.pack_path, "--shards", "5", "--stripe-size", "1MiB")
+        last = os.path.join(self.pack_path, "shard-00004.spks")
+        shutil.copyfile(last, last + ".copy")
+        os.rename(last + ".copy", last)
+        alone = run("verify", "--layout", self.pack_path)
+        self.assertEqual(alone.code, NO, alone)
+        self.assertIn(b"shard-00004.spks lie otherwise than is recorded", alone.out)
+        for ranks in (2, 5, 7):
+            done = subprocess.run(["mpirun.mpich", "-n", str(ranks), PROGRAM, "verify", "--layout",
+                                   self.pack_path], env=for_mpi(dict(os.environ)),
+                                  stdin=subprocess.DEVNULL, capture_output=True, timeout=120)
+            self.assertEqual((done.returncode, done.stdout), (NO, alone.out), done)
 
     def test_osd_killed_in_the_midst_of_packing(self):
         big = self.path("big")

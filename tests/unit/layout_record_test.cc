@@ -142,7 +142,9 @@ class LayoutCheck : public testing::Test {
   }
   std::vector<std::string> found() {
     std::vector<std::string> whats;
-    const auto findings = check_layout(*pack_, lustre_);
+    const auto now = look_at_shards(pack_->directory(), 3, {}, lustre_);
+    EXPECT_TRUE(now.ok()) << now.status().to_string();
+    const auto findings = check_layout(*pack_, *now, lustre_);
     EXPECT_TRUE(findings.ok()) << findings.status().to_string();
     for (const LayoutFinding& finding : *findings) whats.push_back(finding.what);
     return whats;

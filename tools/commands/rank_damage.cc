@@ -1,8 +1,10 @@
 #include "commands/rank_damage.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/varint.h"
+#include "container/layout_record.h"
 
 namespace spk {
 
@@ -113,6 +115,54 @@ bool decode_proof(std::string_view bytes, ProofCounts* counts, std::vector<Proof
     faults->push_back(std::move(fault));
   }
   return rest.empty();
+}
+
+Result<ProofCounts> combine_proofs(Team& team, const Status& mine, const ProofCounts& counts,
+                                   const std::vector<ProofFault>& faults,
+                                   const std::function<void(const ProofFault&)>& show) {
+  // One rank's trouble is no answer for the others to wait for.
+  if (!mine.ok()) team.tell_stop();
+  SPK_ASSIGN(const std::vector<std::string> told, team.all_gather(encode_proof(counts, faults)));
+  ProofCounts all;
+  std::vector<ProofFault> found;
+  for (const std::string& one : told) {
+    ProofCounts some;
+    if (!decode_proof(one, &some, &found)) return internal_error("garbled counts");
+    all.samples += some.samples;
+    all.faults += some.faults;
+    all.unreadable += some.unreadable;
+    all.skipped += some.skipped;
+  }
+  std::stable_sort(found.begin(), found.end(), [](const ProofFault& a, const ProofFault& b) {
+    return std::tie(a.split, a.sample, a.key) < std::tie(b.split, b.sample, b.key);
+  });
+  for (const ProofFault& fault : found) show(fault);
+  SPK_TRY(agree(team, mine, "").status());
+  return all;
+}
+
+std::string encode_layouts(const std::vector<StripeLayout>& layouts) {
+  LayoutRecord record;
+  record.maps.emplace_back().shards = layouts;
+  return layout_record_text(record);
+}
+
+Result<std::vector<StripeLayout>> merge_layouts(const std::vector<std::string>& told,
+                                                uint32_t shard_count) {
+  std::vector<std::vector<StripeLayout>> by_rank;
+  for (const std::string& one : told) {
+    auto record = parse_layout_record(one);
+    if (!record.ok() || record->maps.size() != 1) return internal_error("garbled layouts");
+    by_rank.push_back(std::move(record->maps[0].shards));
+  }
+  std::vector<StripeLayout> all;
+  for (uint32_t shard = 0; shard < shard_count; ++shard) {
+    std::vector<StripeLayout>& its = by_rank[shard % by_rank.size()];
+    const size_t place = shard / by_rank.size();
+    if (place >= its.size()) return internal_error("a rank did not tell of all its shards");
+    all.push_back(std::move(its[place]));
+  }
+  return all;
 }
 
 }  // namespace spk

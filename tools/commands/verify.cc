@@ -1,8 +1,6 @@
 #include "commands/verify.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <mutex>
 
 #include "base/text.h"
 #include "commands/damage_report.h"
@@ -10,9 +8,9 @@
 #include "commands/pack_set.h"
 #include "commands/rank_damage.h"
 #include "commands/source_options.h"
+#include "commands/verify_source.h"
 #include "container/layout_record.h"
 #include "container/verify.h"
-#include "pipeline/pack_proof.h"
 #include "ui/signals.h"
 
 namespace spk {
@@ -30,9 +28,8 @@ class VerifyCommand : public Command {
   int run_checks(Ui& ui);
   Status verify_one(Ui& ui, Progress& progress, const PackPath& pack);
   Status prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs);
-  Status compare_layouts(Ui& ui, const std::vector<NamedPack>& packs);
-  Status compare(Progress& progress, const std::vector<NamedPack>& packs,
-                 const ProofOptions& options);
+  Result<std::vector<StripeLayout>> look_by_ranks(const Pack& pack);
+  Status compare_layouts(Ui& ui, const NamedPack& pack);
   Result<ProofCounts> decode_by_ranks(Ui& ui, const NamedPack& pack, ProofOptions options);
   void show_fault(Ui& ui, const ProofFault& fault);
   void show_report(Ui& ui, const PackPath& pack, const VerifyReport& report);
@@ -48,8 +45,7 @@ class VerifyCommand : public Command {
   ProgressMode progress_ = ProgressMode::kAuto;
   uint64_t faults_ = 0;  // of every kind, in all packs
   bool source_failed_ = false;
-  std::string other_features_;  // what the pack was made with, where SRC was read with others
-  uint64_t unreadable_ = 0;     // of these, bytes that could not be read, so that nothing is proven
+  uint64_t unreadable_ = 0;  // of these, bytes that could not be read, so that nothing is proven
 };
 
 void VerifyCommand::add_to(CLI::App& app) {
@@ -169,133 +165,53 @@ void VerifyCommand::show_fault(Ui& ui, const ProofFault& fault) {
                        escape_bytes(fault.what)));
 }
 
-std::string setting(const Settings& settings, std::string_view wanted) {
-  for (const auto& [name, value] : settings) {
-    if (name == wanted) return value;
-  }
-  return {};
-}
-
-// Its source has other bytes, rightly.
-Status refuse_made_anew(const Pack& pack) {
-  for (const auto& [name, value] : pack.settings()) {
-    if (name != "transform") continue;
-    return unsupported(
-               "the pack's pictures were made anew while packing; the source has other bytes")
-        .at_path(pack.path())
-        .with_hint("verify --decode looks at what is in the pack");
-  }
-  return {};
-}
-
-// Lists the source with the choices that the packs were made with, then compares split by split.
-Status VerifyCommand::compare(Progress& progress, const std::vector<NamedPack>& packs,
-                              const ProofOptions& options) {
-  PackOptions pack_options = against_;
-  pack_options.jobs = jobs_;
-  pack_options.memory_bytes = memory_bytes_;
-  pack_options.splits = packs.front().split.empty() ? SplitMode::kNone : SplitMode::kAuto;
-  for (const auto& [key, value] : packs.front().pack->settings()) {
-    if (key != "labels" || pack_options.labels != LabelMode::kAuto) continue;
-    if (value == "float") pack_options.labels = LabelMode::kFloat;
-    if (value == "none") pack_options.labels = LabelMode::kNone;
-  }
-  SPK_ASSIGN(const std::unique_ptr<Source> source,
-             open_source(pack_options, Spool::make_temporary()));
-  progress.stage("listing");
-  std::mutex mutex;
-  std::vector<std::vector<SampleEntry>> entries;
-  SPK_ASSIGN(const Listing listing, source->list(pack_options, [&](SampleEntry&& entry) -> Status {
-    const std::lock_guard lock(mutex);
-    if (entry.split >= entries.size()) entries.resize(entry.split + 1);
-    entries[entry.split].push_back(std::move(entry));
-    return {};
-  }));
-  entries.resize(std::max(entries.size(), listing.splits.size()));
-  // The likeliest reason why all differs: SRC was not read as it was when it was packed.
-  const std::string packed_by = setting(packs.front().pack->settings(), "features");
-  if (packed_by != setting(listing.decisions, "features")) other_features_ = packed_by;
-  progress.stage("comparing");
-  for (size_t split = 0; split < listing.splits.size(); ++split) {
-    const auto pack = std::find_if(packs.begin(), packs.end(), [&](const NamedPack& one) {
-      return one.split == listing.splits[split];
-    });
-    if (pack == packs.end()) {
-      faults_ += 1;
-      options.fault({listing.splits[split], UINT64_MAX, "", "is a split that has no pack"});
-      continue;
-    }
-    SPK_TRY(refuse_made_anew(*pack->pack));
-    SPK_ASSIGN(const ProofCounts counts, compare_with_source(*pack->pack, pack->split, *source,
-                                                             listing, entries[split], options));
-    faults_ += counts.faults;
-    unreadable_ += counts.unreadable;
-  }
-  for (const NamedPack& pack : packs) {
-    if (std::find(listing.splits.begin(), listing.splits.end(), pack.split) ==
-        listing.splits.end()) {
-      faults_ += 1;
-      options.fault({pack.split, UINT64_MAX, "", "is a pack that the source has no split for"});
-    }
-  }
-  return {};
+// Each rank asks for the layouts of its share of the shards.
+Result<std::vector<StripeLayout>> VerifyCommand::look_by_ranks(const Pack& pack) {
+  const auto shard_count = static_cast<uint32_t>(pack.shards().size());
+  const auto own = look_at_shards(pack.directory(), shard_count, {team().rank(), team().size()});
+  if (!own.ok()) team().tell_stop();
+  SPK_ASSIGN(const std::vector<std::string> told,
+             agree(team(), own.status(), own.ok() ? encode_layouts(*own) : std::string()));
+  return merge_layouts(told, shard_count);
 }
 
 // None of it is damage, but a pack that lies wrongly is read slowly.
-Status VerifyCommand::compare_layouts(Ui& ui, const std::vector<NamedPack>& packs) {
-  for (const NamedPack& pack : packs) {
-    SPK_ASSIGN(const std::vector<LayoutFinding> findings, check_layout(*pack.pack));
-    const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
-    for (const LayoutFinding& finding : findings) {
-      if (!ui.json_mode()) {
-        (void)ui.out(str_cat(name, "layout: ", finding.what, "; ", finding.help));
-        continue;
-      }
-      JsonWriter json = json_line("layout");
-      if (!pack.split.empty()) json.member_bytes("split", pack.split);
-      json.member("what", finding.what).member("help", finding.help);
-      (void)ui.json(json.end_object());
+Status VerifyCommand::compare_layouts(Ui& ui, const NamedPack& pack) {
+  SPK_ASSIGN(const std::vector<StripeLayout> now, look_by_ranks(*pack.pack));
+  if (!team().first()) return {};
+  SPK_ASSIGN(const std::vector<LayoutFinding> findings, check_layout(*pack.pack, now));
+  const std::string name = pack.split.empty() ? "" : escape_bytes(pack.split) + ": ";
+  for (const LayoutFinding& finding : findings) {
+    if (!ui.json_mode()) {
+      (void)ui.out(str_cat(name, "layout: ", finding.what, "; ", finding.help));
+      continue;
     }
-    faults_ += findings.size();
-    if (findings.empty() && !ui.json_mode()) (void)ui.out(name + "layout: ok");
+    JsonWriter json = json_line("layout");
+    if (!pack.split.empty()) json.member_bytes("split", pack.split);
+    json.member("what", finding.what).member("help", finding.help);
+    (void)ui.json(json.end_object());
   }
+  faults_ += findings.size();
+  if (findings.empty() && !ui.json_mode()) (void)ui.out(name + "layout: ok");
   return {};
 }
 
-// Each rank decodes its share of the chunks; the first one tells of all.
+// Each rank decodes its share of the chunks.
 Result<ProofCounts> VerifyCommand::decode_by_ranks(Ui& ui, const NamedPack& pack,
                                                    ProofOptions options) {
-  if (team().size() == 1) return decode_all(*pack.pack, pack.split, options);
   std::vector<ProofFault> faults;
   options.rank = team().rank();
   options.ranks = team().size();
   options.fault = [&](const ProofFault& fault) { faults.push_back(fault); };
-  auto decoded = decode_all(*pack.pack, pack.split, options);
-  if (!decoded.ok()) team().tell_stop();
-  SPK_ASSIGN(const std::vector<std::string> told,
-             agree(team(), decoded.status(),
-                   decoded.ok() ? encode_proof(*decoded, faults) : std::string()));
-  ProofCounts all;
-  faults.clear();
-  for (const std::string& one : told) {
-    ProofCounts counts;
-    if (!decode_proof(one, &counts, &faults)) return internal_error("garbled counts");
-    all.samples += counts.samples;
-    all.faults += counts.faults;
-    all.unreadable += counts.unreadable;
-    all.skipped += counts.skipped;
-  }
-  std::sort(faults.begin(), faults.end(),
-            [](const ProofFault& a, const ProofFault& b) { return a.sample < b.sample; });
-  for (const ProofFault& fault : faults) show_fault(ui, fault);
-  return all;
+  const auto decoded = decode_all(*pack.pack, pack.split, options);
+  return combine_proofs(team(), decoded.status(), decoded.ok() ? *decoded : ProofCounts(), faults,
+                        [&](const ProofFault& fault) { show_fault(ui, fault); });
 }
 
 Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<NamedPack>& packs) {
-  // What is not dealt the first rank does alone.
-  if (layout_) {
-    const Status compared = team().first() ? compare_layouts(ui, packs) : Status();
-    SPK_TRY(agree(team(), compared, "").status());
+  for (const NamedPack& pack : packs) {
+    if (!layout_) break;
+    SPK_TRY(agree(team(), compare_layouts(ui, pack), "").status());
   }
   ProofOptions options;
   options.jobs = jobs_;
@@ -330,14 +246,17 @@ Status VerifyCommand::prove_more(Ui& ui, Progress& progress, const std::vector<N
   }
   if (!against_.source.empty()) {
     const uint64_t before = faults_;
-    Status compared = team().first() ? compare(progress, packs, options) : Status();
-    compared = agree(team(), compared, "").status();
+    against_.jobs = jobs_;
+    against_.memory_bytes = memory_bytes_;
+    const auto proof = prove_by_source(team(), progress, packs, against_, options);
     // PACK is one; it is SRC that is something else.
-    source_failed_ = !compared.ok() && exit_code_of(compared) == kExitNotAPack;
-    if (!compared.ok()) return compared;
+    source_failed_ = !proof.ok() && exit_code_of(proof.status()) == kExitNotAPack;
+    if (!proof.ok()) return proof.status();
+    faults_ += proof->counts.faults;
+    unreadable_ += proof->counts.unreadable;
     conclude("against", before);
-    if (faults_ != before && !other_features_.empty()) {
-      ui.note(str_cat("the pack was made with --features '", escape_bytes(other_features_),
+    if (faults_ != before && !proof->other_features.empty()) {
+      ui.note(str_cat("the pack was made with --features '", escape_bytes(proof->other_features),
                       "'; --against needs the same"));
     }
   }

@@ -101,7 +101,7 @@ Result<ProofCounts> prove_export(const ExportJob& job, const std::string& path,
   ProofOptions of_some = options;
   of_some.subset = true;
   SPK_ASSIGN(ProofCounts counts,
-             compare_with_source(*job.pack, split, *source, listing, entries, of_some));
+             compare_with_source(*job.pack, split, *source, listing, std::move(entries), of_some));
   counts.faults += faults;
   return counts;
 }

@@ -16,20 +16,31 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 
+// Why a sample that the source lists may be missing.
+Result<std::unordered_set<std::string>> load_rejects(const Pack& pack) {
+  std::unordered_set<std::string> rejected;
+  for (uint32_t shard = 0; shard < pack.shards().size(); ++shard) {
+    if (pack.shards()[shard].reject_count == 0) continue;
+    SPK_ASSIGN(const LoadedFooter footer, load_footer(pack.directory(), shard));
+    SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
+    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
+    for (const RejectRow& row : rows) rejected.insert(row.key);
+  }
+  return rejected;
+}
+
 class CompareWithSource {
  public:
   CompareWithSource(const Pack& pack, const std::string& split, const Source& source,
                     const Listing& listing, const ProofOptions& options)
       : pack_(pack), split_(split), source_(source), listing_(listing), options_(options) {}
 
-  Status prepare(const std::vector<SampleEntry>& entries);
+  Status prepare();
   Status compare(const SampleEntry& entry, uint64_t sample);
-  const std::vector<uint64_t>& matches() const { return matches_; }
   ProofCounts counts() const { return counts_; }
 
  private:
   void report(uint64_t sample, std::string_view key, std::string what, bool unreadable = false);
-  Status load_rejects();
   Result<std::string> stored_label(uint64_t sample) const;
   Result<bool> compare_blob(const SampleEntry& entry, uint64_t sample, size_t blob,
                             SampleHandle& handle, uint64_t start, uint64_t bytes);
@@ -46,9 +57,7 @@ class CompareWithSource {
   std::vector<uint16_t> numbers_;
   uint16_t label_ = kNoField;
   std::vector<File> shards_;
-  std::unordered_set<std::string> rejected_;
-  std::vector<uint64_t> matches_;  // an entry's sample, or UINT64_MAX
-  std::mutex mutex_;               // guards counts_ and the sink
+  std::mutex mutex_;  // guards counts_ and the sink
   ProofCounts counts_;
 };
 
@@ -60,19 +69,7 @@ void CompareWithSource::report(uint64_t sample, std::string_view key, std::strin
   options_.fault({split_, sample, std::string(key), std::move(what)});
 }
 
-Status CompareWithSource::load_rejects() {
-  for (uint32_t shard = 0; shard < pack_.shards().size(); ++shard) {
-    if (pack_.shards()[shard].reject_count == 0) continue;
-    SPK_ASSIGN(const LoadedFooter footer, load_footer(pack_.directory(), shard));
-    SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
-    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
-    for (const RejectRow& row : rows) rejected_.insert(row.key);
-  }
-  return {};
-}
-
-// Finds each entry's sample and reports what only one side has.
-Status CompareWithSource::prepare(const std::vector<SampleEntry>& entries) {
+Status CompareWithSource::prepare() {
   label_ = pack_.schema().find("label");
   const auto find = [this](const std::string& name, std::vector<uint16_t>* into) -> Status {
     const uint16_t field = pack_.schema().find(name);
@@ -89,40 +86,6 @@ Status CompareWithSource::prepare(const std::vector<SampleEntry>& entries) {
   for (uint32_t shard = 0; shard < pack_.shards().size(); ++shard) {
     SPK_ASSIGN(File file, File::open_read(pack_.directory(), shard_file_name(shard)));
     shards_.push_back(std::move(file));
-  }
-  SPK_TRY(load_rejects());
-  // A list may name one file several times; each naming has a sample of its own.
-  std::unordered_multimap<std::string, uint64_t> by_key;
-  by_key.reserve(pack_.sample_count());
-  for (uint64_t sample = 0; sample < pack_.sample_count(); ++sample) {
-    SPK_ASSIGN(std::string key, pack_.key(sample));
-    by_key.emplace(std::move(key), sample);
-  }
-  matches_.assign(entries.size(), UINT64_MAX);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    // Among equal keys the one of the same place in the list, where places are known.
-    auto [first, last] = by_key.equal_range(entries[i].key);
-    auto match = first;
-    for (auto at = first; listing_.ordered && at != last; ++at) {
-      SPK_ASSIGN(const uint64_t ordinal, pack_.ordinal(at->second));
-      if (ordinal == entries[i].ordinal) match = at;
-    }
-    if (first == last) {
-      if (entries[i].reject.empty() && !rejected_.contains(entries[i].key)) {
-        report(UINT64_MAX, entries[i].key, "is in the source but not in the pack");
-      }
-      continue;
-    }
-    matches_[i] = match->second;
-    by_key.erase(match);
-  }
-  if (options_.subset) return {};
-  std::vector<uint64_t> extra;
-  for (const auto& [key, sample] : by_key) extra.push_back(sample);
-  std::sort(extra.begin(), extra.end());
-  for (const uint64_t sample : extra) {
-    SPK_ASSIGN(const std::string key, pack_.key(sample));
-    report(sample, key, "is in the pack but not in the source");
   }
   return {};
 }
@@ -245,17 +208,70 @@ Status CompareWithSource::compare(const SampleEntry& entry, uint64_t sample) {
 
 }  // namespace
 
-Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& split,
-                                        const Source& source, const Listing& listing,
-                                        const std::vector<SampleEntry>& entries,
-                                        const ProofOptions& options) {
+Result<std::vector<SourceMatch>> match_source(const Pack& pack, const std::string& split,
+                                              const Listing& listing,
+                                              std::vector<SampleEntry> entries,
+                                              const ProofOptions& options, ProofCounts* counts) {
+  const auto report = [&](uint64_t sample, const std::string& key, const char* what) {
+    counts->faults += 1;
+    options.fault({split, sample, key, what});
+  };
+  SPK_ASSIGN(const std::unordered_set<std::string> rejected, load_rejects(pack));
+  // A list may name one file several times; each naming has a sample of its own.
+  std::unordered_multimap<std::string, uint64_t> by_key;
+  by_key.reserve(pack.sample_count());
+  for (uint64_t sample = 0; sample < pack.sample_count(); ++sample) {
+    SPK_ASSIGN(std::string key, pack.key(sample));
+    by_key.emplace(std::move(key), sample);
+  }
+  std::vector<SourceMatch> matches;
+  matches.reserve(entries.size());
+  for (SampleEntry& entry : entries) {
+    // Among equal keys the one of the same place in the list, where places are known.
+    auto [first, last] = by_key.equal_range(entry.key);
+    auto match = first;
+    for (auto at = first; listing.ordered && at != last; ++at) {
+      SPK_ASSIGN(const uint64_t ordinal, pack.ordinal(at->second));
+      if (ordinal == entry.ordinal) match = at;
+    }
+    if (first == last) {
+      if (entry.reject.empty() && !rejected.contains(entry.key)) {
+        report(UINT64_MAX, entry.key, "is in the source but not in the pack");
+      }
+      continue;
+    }
+    matches.push_back({match->second, std::move(entry)});
+    by_key.erase(match);
+  }
+  if (options.subset) return matches;
+  for (const auto& [key, sample] : by_key) {
+    report(sample, key, "is in the pack but not in the source");
+  }
+  return matches;
+}
+
+Result<ProofCounts> compare_matches(const Pack& pack, const std::string& split,
+                                    const Source& source, const Listing& listing,
+                                    const std::vector<SourceMatch>& matches,
+                                    const ProofOptions& options) {
   CompareWithSource compare(pack, split, source, listing, options);
-  SPK_TRY(compare.prepare(entries));
-  SPK_TRY(side_by_side(options.jobs, entries.size(), [&](uint64_t i) -> Status {
-    if (compare.matches()[i] == UINT64_MAX) return {};
-    return compare.compare(entries[i], compare.matches()[i]);
+  SPK_TRY(compare.prepare());
+  SPK_TRY(side_by_side(options.jobs, matches.size(), [&](uint64_t i) -> Status {
+    return compare.compare(matches[i].entry, matches[i].sample);
   }));
   return compare.counts();
+}
+
+Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& split,
+                                        const Source& source, const Listing& listing,
+                                        std::vector<SampleEntry> entries,
+                                        const ProofOptions& options) {
+  ProofCounts unmatched;
+  SPK_ASSIGN(const std::vector<SourceMatch> matches,
+             match_source(pack, split, listing, std::move(entries), options, &unmatched));
+  SPK_ASSIGN(ProofCounts counts, compare_matches(pack, split, source, listing, matches, options));
+  counts.faults += unmatched.faults;
+  return counts;
 }
 
 }  // namespace spk

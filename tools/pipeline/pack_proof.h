@@ -45,7 +45,23 @@ Result<ProofCounts> decode_all(const Pack& pack, const std::string& split,
 // Memory: O(samples).
 Result<ProofCounts> compare_with_source(const Pack& pack, const std::string& split,
                                         const Source& source, const Listing& listing,
-                                        const std::vector<SampleEntry>& entries,
+                                        std::vector<SampleEntry> entries,
                                         const ProofOptions& options);
+
+// That in two steps, so that several processes can share the second.
+struct SourceMatch {
+  uint64_t sample = 0;
+  SampleEntry entry;
+};
+// Finds each entry's sample. What only one side has is a fault, which is counted in `counts`.
+Result<std::vector<SourceMatch>> match_source(const Pack& pack, const std::string& split,
+                                              const Listing& listing,
+                                              std::vector<SampleEntry> entries,
+                                              const ProofOptions& options, ProofCounts* counts);
+// Of `listing` it heeds the names of fields and classes.
+Result<ProofCounts> compare_matches(const Pack& pack, const std::string& split,
+                                    const Source& source, const Listing& listing,
+                                    const std::vector<SourceMatch>& matches,
+                                    const ProofOptions& options);
 
 }  // namespace spk

@@ -31,7 +31,11 @@ Result<std::unique_ptr<Source>> ManifestSource::open_list(const std::string& lis
     return std::move(folder).status().with_hint(
         "--root names the folder that the list's paths are relative to");
   }
-  return std::unique_ptr<Source>(new ManifestSource(std::move(file), std::move(*folder)));
+  std::unique_ptr<ManifestSource> source(new ManifestSource(std::move(file), std::move(*folder)));
+  // What is wrong with the list is for list() to say.
+  const auto form = recognise_form(source->file_, list_path);
+  source->list_tells_sizes_ = form.ok() && form->form == ListForm::kStatted;
+  return std::unique_ptr<Source>(std::move(source));
 }
 
 Result<Listing> ManifestSource::list(const PackOptions& options, const Sink& sink) {
@@ -59,7 +63,6 @@ Result<Listing> ManifestSource::list(const PackOptions& options, const Sink& sin
     SPK_ASSIGN(more, reader->next(&record));
   }
 
-  list_tells_sizes_ = form.form == ListForm::kStatted;
   const unsigned threads = options.io_threads == 0 ? kDefaultThreads : options.io_threads;
   OrderedStat entries(root_.fd(), std::min(threads, kMostThreads), form.form != ListForm::kStatted,
                       sink);

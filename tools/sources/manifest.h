@@ -37,7 +37,7 @@ class ManifestSource : public Source {
 
   File file_;
   Directory root_;
-  bool list_tells_sizes_ = false;  // set by list()
+  bool list_tells_sizes_ = false;  // which a process that only opens samples must know too
 };
 
 }  // namespace spk

@@ -35,6 +35,7 @@ Status Spool::Writer::finish() {
   }
   SPK_TRY(file_.sync());
   SPK_TRY(file_.close());
+  spool_->is_used_ = true;
   return spool_->directory_.rename(temporary_name_, name_);
 }
 

@@ -4,6 +4,7 @@
 // Thread safety: different names may be written at once.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -58,6 +59,9 @@ class Spool {
   const std::string& path() const noexcept { return path_; }
   // Where samples may be sorted: the directory, which is made, or one for temporary files.
   Result<std::string> sorting_place();
+  // Whether anything was unpacked into it, which other nodes need not see. False of a measuring
+  // one.
+  bool is_used() const noexcept { return is_used_; }
   // Of a measuring one: what all its files would take.
   uint64_t measured_bytes();
 
@@ -66,6 +70,7 @@ class Spool {
   std::string path_;
   bool is_temporary_ = false;
   bool measures_ = false;
+  std::atomic<bool> is_used_ = false;
   std::mutex mutex_;  // guards directory_ until it is open, and what follows it
   Directory directory_;
   std::map<std::string, uint64_t> measured_;  // by name: what is read twice is written once

@@ -38,14 +38,16 @@ constexpr const char* kRestripe =
 
 }  // namespace
 
-Result<std::vector<LayoutFinding>> check_layout(const Pack& pack, const StripeCalls& calls) {
+Result<std::vector<LayoutFinding>> check_layout(const Pack& pack,
+                                                const std::vector<StripeLayout>& now,
+                                                const StripeCalls& calls) {
   std::vector<LayoutFinding> findings;
-  const auto shard_count = static_cast<uint32_t>(pack.shards().size());
   SPK_ASSIGN(const LayoutRecord record, read_layout_record(pack.directory()));
-  SPK_ASSIGN(const std::vector<StripeLayout> now,
-             look_at_shards(pack.directory(), shard_count, calls));
   const LayoutMap* recorded = record.current();
-  if (recorded == nullptr && now.empty()) return findings;
+  const bool told = std::any_of(now.begin(), now.end(), [](const StripeLayout& layout) {
+    return layout.system != StripeSystem::kNone;
+  });
+  if (recorded == nullptr && !told) return findings;
   if (recorded == nullptr) {
     findings.push_back({"no layout is recorded", "`stripepack layout PACK --refresh` records it"});
   } else {

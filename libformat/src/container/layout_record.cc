@@ -237,28 +237,32 @@ Result<std::vector<ChunkPlace>> chunk_places(const Pack& pack) {
 }
 
 Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count,
-                                                 const StripeCalls& calls) {
+                                                 ShardShare share, const StripeCalls& calls) {
   const FileSystemInfo fs = calls.identify(dir.fd());
   std::vector<StripeLayout> shards;
-  for (uint32_t shard = 0; shard < shard_count; ++shard) {
-    SPK_ASSIGN(const File file, File::open_read(dir, shard_file_name(shard)));
+  for (uint64_t at = share.first; at < shard_count; at += share.step) {
+    const auto shard = static_cast<uint32_t>(at);
+    const auto file = File::open_read(dir, shard_file_name(shard));
+    if (!file.ok()) return Status(file.status()).at_shard(shard);
     // What makes no sense is as good as nothing.
-    auto layout = read_stripes(file.fd(), fs, calls);
+    auto layout = read_stripes(file->fd(), fs, calls);
     shards.push_back(layout.ok() ? std::move(layout).value() : StripeLayout());
   }
-  const bool told = std::any_of(shards.begin(), shards.end(), [](const StripeLayout& layout) {
-    return layout.system != StripeSystem::kNone;
-  });
-  if (!told) shards.clear();
   return shards;
 }
 
 Result<LayoutMap> look_at_layout(const Pack& pack, const StripeCalls& calls) {
   LayoutMap map;
   map.file_system = calls.identify(pack.directory().fd()).name;
-  SPK_ASSIGN(map.shards,
-             look_at_shards(pack.directory(), static_cast<uint32_t>(pack.shards().size()), calls));
-  if (map.shards.empty()) return map;
+  SPK_ASSIGN(map.shards, look_at_shards(pack.directory(),
+                                        static_cast<uint32_t>(pack.shards().size()), {}, calls));
+  const bool told = std::any_of(map.shards.begin(), map.shards.end(), [](const auto& layout) {
+    return layout.system != StripeSystem::kNone;
+  });
+  if (!told) {
+    map.shards.clear();
+    return map;
+  }
   SPK_ASSIGN(const std::vector<ChunkPlace> places, chunk_places(pack));
   map.digest = target_map_digest(chunk_targets(map.shards, places));
   return map;

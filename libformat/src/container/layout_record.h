@@ -71,8 +71,15 @@ std::vector<uint32_t> chunk_targets(std::span<const StripeLayout> shards,
                                     std::span<const ChunkPlace> chunks);
 Result<std::vector<ChunkPlace>> chunk_places(const Pack& pack);
 
-// Asks the file system for the layout of each shard's file. Empty where it tells nothing.
+// Which of a pack's shards are meant: every `step`th from `first` on.
+struct ShardShare {
+  uint32_t first = 0;
+  uint32_t step = 1;
+};
+// Asks the file system for the layout of these shards' files; kNone is told of one that it tells
+// nothing of.
 Result<std::vector<StripeLayout>> look_at_shards(const Directory& dir, uint32_t shard_count,
+                                                 ShardShare share = {},
                                                  const StripeCalls& calls = kernel_stripe_calls());
 
 // That and the digest: all of a map but when it was made, and what was asked for.
@@ -80,12 +87,13 @@ Result<LayoutMap> look_at_layout(const Pack& pack,
                                  const StripeCalls& calls = kernel_stripe_calls());
 
 // What `verify --layout` finds: how the shards lie is not how it was asked for, or recorded, or how
-// a pack should. Nothing of it is damage.
+// a pack should. Nothing of it is damage. `now`: what look_at_shards tells of all shards.
 struct LayoutFinding {
   std::string what;
   std::string help;
 };
 Result<std::vector<LayoutFinding>> check_layout(const Pack& pack,
+                                                const std::vector<StripeLayout>& now,
                                                 const StripeCalls& calls = kernel_stripe_calls());
 
 }  // namespace spk
