@@ -10,6 +10,7 @@ ceph-common, ceph-base and attr; why_not() tells what is missing.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -113,8 +114,9 @@ class CephLab(Lab):
                 if ready():
                     return
             if time.monotonic() > end:
-                raise RuntimeError("%s did not come up; see %s" % (what, self.root / "log"))
-            time.sleep(0.1)  # between two looks
+                raise RuntimeError("%s did not come within %d s; see %s" % (
+                    what, LIMIT_SECONDS, self.root / "log"))
+            time.sleep(0.02)  # between two looks
 
     def daemon(self, kind, identity):
         self.run("ceph-" + kind, "-i", identity, "-c", self.conf)
@@ -149,11 +151,25 @@ class CephLab(Lab):
         self.ceph("fs", "new", "lab", "meta", "data")
         self.daemon("mds", "a")
         self.wait_for("the metadata server", lambda: "up:active" in self.ceph("mds", "stat"))
+        self.mount_client()
+
+    def mount_client(self):
         self.run("ceph-fuse", "-c", self.conf, "-n", "client.admin",
                  "--pid-file=%s" % (self.root / "run/client.pid"),
                  "--admin-socket=%s" % (self.root / "run/client.asok"),
                  "--log-file=%s" % (self.root / "log/client.log"), self.mount)
         self.wait_for("the mount", lambda: os.path.ismount(self.mount))
+
+    def unmount_client(self):
+        """Ends when the client has written out all that it held, and is gone with its caches."""
+        # A loop device lets go of its file a moment after it was unmounted.
+        self.wait_for("the unmounting", lambda: self.run("umount", self.mount) == "")
+        self.wait_for("the client's end", lambda: self.pid("client") is None)
+
+    def counters(self, name):
+        """Of a daemon ("osd.1", "mds.a") or the "client", since it was started."""
+        return json.loads(self.run("ceph", "daemon", str(self.root / "run" / (name + ".asok")),
+                                   "perf", "dump"))
 
     def pid(self, name):
         """Of a daemon of ours that lives; None otherwise. A number that another process got since is
@@ -170,12 +186,14 @@ class CephLab(Lab):
         pid = self.pid(name)
         if pid is None:
             return
-        os.kill(pid, number)
         end = time.monotonic() + 20
-        while self.pid(name) is not None:
-            if time.monotonic() > end:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)  # between two looks
+        # It may end by itself meanwhile.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+            while self.pid(name) is not None:
+                if time.monotonic() > end:
+                    os.kill(pid, signal.SIGKILL)
+                time.sleep(0.05)  # between two looks
         # Its lock on it may last a moment longer than it does.
         with contextlib.suppress(OSError):
             os.unlink(self.root / "run" / (name + ".pid"))
@@ -184,8 +202,10 @@ class CephLab(Lab):
         if os.path.ismount(self.mount):
             if subprocess.run(["umount", self.mount], capture_output=True).returncode != 0:
                 subprocess.run(["umount", "-l", self.mount], capture_output=True)
-        for name in ("client", "mds.a", *("osd.%d" % n for n in range(OSDS)), "mgr.x", "mon.a"):
-            self.kill(name, signal.SIGTERM)
+        self.kill("client", signal.SIGTERM)
+        # All they hold goes, too. A metadata server that is asked to end may start itself anew.
+        for name in ("mds.a", *("osd.%d" % n for n in range(OSDS)), "mgr.x", "mon.a"):
+            self.kill(name)
         if not os.path.ismount(self.mount):
             shutil.rmtree(self.root, ignore_errors=True)
 
