@@ -23,12 +23,6 @@ done
 for script in tests/bench/*_bench.py; do
   [ -e "$script" ] || continue
   echo "== $(basename "$script")"
-  code=0
   "$python" -B "$script" --pictures "$pictures" --work "$work/$(basename "$script" .py)" \
-    --programs "$build" || code=$?
-  case $code in
-    0) ;;
-    77) echo "not run here" ;;  # it has said why
-    *) exit $code ;;
-  esac
+    --programs "$build" || [ $? -eq 77 ]  # skipped, saying why
 done
