@@ -1,8 +1,7 @@
 // The least that packing files can cost: threads that stat every file, then copy whole 8 MiB
-// stripes of their concatenation by pread and pwrite, then one fsync. No checks, no checksums, no
-// index.
-//   limit_copy SRC OUT [THREADS]
-
+// stripes of their concatenation by pread and pwrite, then one fsync. No checks, no index, and no
+// checksums unless `hash` says that what is read be hashed once.
+//   limit_copy SRC OUT [THREADS [hash]]
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,6 +15,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/hash.h"
 
 namespace {
 
@@ -61,10 +62,11 @@ void read_stripe(const std::vector<Item>& items, uint64_t begin, uint64_t end, u
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fprintf(stderr, "usage: limit_copy SRC OUT [THREADS]\n");
+    std::fprintf(stderr, "usage: limit_copy SRC OUT [THREADS [hash]]\n");
     return 2;
   }
   const unsigned threads = argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 2;
+  const bool hashes = argc > 4;
   std::vector<Item> items;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(argv[1])) {
     if (entry.is_regular_file()) items.push_back({entry.path().string(), 0, 0});
@@ -87,11 +89,13 @@ int main(int argc, char** argv) {
   const int out = open(argv[2], O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0666);
   if (out < 0) die(argv[2]);
   std::atomic<uint64_t> next_stripe{0};
+  std::atomic<uint64_t> hash{0};  // of all: so that none is left out as unused
   run_threads(threads, [&] {
     std::vector<uint8_t> buffer(kStripeBytes);
     for (uint64_t begin; (begin = next_stripe.fetch_add(1) * kStripeBytes) < total;) {
       const uint64_t end = std::min(begin + kStripeBytes, total);
       read_stripe(items, begin, end, buffer.data());
+      if (hashes) hash ^= spk::xxh3_64({buffer.data(), end - begin});
       if (pwrite(out, buffer.data(), end - begin, static_cast<off_t>(begin)) !=
           static_cast<ssize_t>(end - begin)) {
         die("pwrite");
@@ -100,5 +104,6 @@ int main(int argc, char** argv) {
   });
   if (fsync(out) != 0) die("fsync");
   close(out);
+  if (hashes) std::printf("%016llx\n", static_cast<unsigned long long>(hash.load()));
   return 0;
 }
