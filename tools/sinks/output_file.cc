@@ -12,6 +12,8 @@ namespace spk {
 
 namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
+// Given to the disk so many at a time, while more is made: finish() has little left to wait for.
+constexpr uint64_t kWritebackBytes = uint64_t{8} << 20;
 }  // namespace
 
 OutputFile::OutputFile(const Directory& directory, std::string name, std::string temporary_name,
@@ -52,6 +54,10 @@ Status OutputFile::append(ByteSpan bytes) {
   SPK_TRY(file_.write_all_v(written_, pieces));
   written_ += buffer_.size() + bytes.size();
   buffer_.clear();
+  if (written_ - given_to_disk_ >= kWritebackBytes) {
+    file_.start_writeback(given_to_disk_, written_ - given_to_disk_);
+    given_to_disk_ = written_;
+  }
   return {};
 }
 

@@ -41,6 +41,7 @@ class OutputFile {
   std::string temporary_name_;
   File file_;
   uint64_t written_ = 0;
+  uint64_t given_to_disk_ = 0;  // of these
   std::vector<uint8_t> buffer_;
 };
 

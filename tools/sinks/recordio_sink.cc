@@ -56,8 +56,7 @@ class RecordFile : public FileSink {
     if (!single) {
       for (const float label : labels) append_le(record_, std::bit_cast<uint32_t>(label));
     }
-    SPK_ASSIGN(const std::vector<uint8_t> bytes, collect(image, kMostRecordBytes - record_.size()));
-    record_.insert(record_.end(), bytes.begin(), bytes.end());
+    SPK_TRY(append_blob(image, kMostRecordBytes - record_.size(), &record_));
 
     SPK_TRY(idx_.append(str_cat(sample.place, "\t", rec_.position(), "\n")));
     std::string line = str_cat(sample.place);

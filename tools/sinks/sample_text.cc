@@ -199,17 +199,21 @@ Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most) {
   return head;
 }
 
-Result<std::vector<uint8_t>> collect(const ExportBlob& blob, uint64_t most_bytes) {
+Status append_blob(const ExportBlob& blob, uint64_t most_bytes, std::vector<uint8_t>* bytes) {
   if (blob.bytes > most_bytes) {
     return unsupported(str_cat("has ", format_size(blob.bytes), "; this format takes at most ",
                                format_size(most_bytes), " a sample"));
   }
-  std::vector<uint8_t> bytes;
-  bytes.reserve(blob.bytes);
-  SPK_TRY(blob.each_piece([&](ByteSpan piece) -> Status {
-    bytes.insert(bytes.end(), piece.begin(), piece.end());
+  bytes->reserve(bytes->size() + blob.bytes);
+  return blob.each_piece([&](ByteSpan piece) -> Status {
+    bytes->insert(bytes->end(), piece.begin(), piece.end());
     return {};
-  }));
+  });
+}
+
+Result<std::vector<uint8_t>> collect(const ExportBlob& blob, uint64_t most_bytes) {
+  std::vector<uint8_t> bytes;
+  SPK_TRY(append_blob(blob, most_bytes, &bytes));
   return bytes;
 }
 

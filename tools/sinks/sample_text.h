@@ -57,7 +57,9 @@ bool is_feature_name(std::string_view field);
 std::string sorted_number(uint64_t number, uint64_t last);
 // The first bytes of a blob.
 Result<std::vector<uint8_t>> head_of(const ExportBlob& blob, size_t most);
-// All of it; kUnsupported where it has more than MOST_BYTES.
+// All of it, behind what BYTES has; kUnsupported where the blob has more than MOST_BYTES.
+Status append_blob(const ExportBlob& blob, uint64_t most_bytes, std::vector<uint8_t>* bytes);
+// By itself.
 Result<std::vector<uint8_t>> collect(const ExportBlob& blob, uint64_t most_bytes);
 
 // The one integer label; nothing where there is none, or several, or fractions.
