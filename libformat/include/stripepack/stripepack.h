@@ -358,8 +358,9 @@ SPK_API int32_t spk_loader_open(const spk_pack* pack, const spk_loader_options* 
  * loader stands where it stood: the next call tries the same batch again. SPK_DAMAGED names the
  * sample. SPK_BUSY: batches that are not closed yet hold all the memory. */
 SPK_API int32_t spk_loader_next(spk_loader* loader, spk_batch** out, spk_error* err) SPK_NOEXCEPT;
-/* Begins an epoch from its start, wherever the loader stands. A loader that has gone on from an epoch
- * to the next one reads what the following one begins with while its last batches are used. */
+/* Begins an epoch from its start, wherever the loader stands. A loader that has gone on from an
+ * epoch to the next one reads what the following one begins with while its last batches are used.
+ */
 SPK_API int32_t spk_loader_start_epoch(spk_loader* loader, uint64_t epoch,
                                        spk_error* err) SPK_NOEXCEPT;
 /* Where the run stands after the last batch that was given out: a line of text into BUFFER of
