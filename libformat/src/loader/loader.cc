@@ -242,7 +242,6 @@ Result<Loader::EpochPlan> Loader::make_plan(uint64_t epoch, uint64_t consumed) {
   const OrderUnits units{first_samples_, options_.targets};
   SPK_ASSIGN(EpochOrder order, EpochOrder::make(units, settings));
   EpochPlan plan;
-  plan.epoch = epoch;
   plan.planner = std::make_unique<StepPlanner>(
       context_, std::move(order), rules_, consumed, options_.worker, options_.workers,
       [this](std::shared_ptr<ReadUnit> unit) { pool_->submit(std::move(unit)); });
@@ -313,7 +312,7 @@ Status Loader::start_epoch(uint64_t epoch) {
   const bool has_ended = current_.steps.empty() && current_.planner->at_end();
   epochs_follow_ = has_ended && epoch == state_.order.epoch + 1;
   state_.order.epoch = epoch;
-  if (epochs_follow_ && following_ && following_->epoch == epoch) {
+  if (epochs_follow_ && following_) {
     current_ = *std::exchange(following_, std::nullopt);
     stand_at(0);
     return {};

@@ -127,7 +127,6 @@ class Loader {
   Status size_ring();
   // The steps of an epoch that are planned and not given out, and what plans the rest.
   struct EpochPlan {
-    uint64_t epoch = 0;
     std::unique_ptr<StepPlanner> planner;
     std::deque<PlannedStep> steps;
   };
@@ -159,7 +158,7 @@ class Loader {
   uint32_t reads_at_once_ = 1;
   std::unique_ptr<UnitPool> pool_;
   EpochPlan current_;
-  std::optional<EpochPlan> following_;  // none: not begun
+  std::optional<EpochPlan> following_;  // of the epoch after the current one; none: not begun
   bool epochs_follow_ = false;          // the caller went on from one to the next
   LoaderStats stats_;
   pid_t process_ = 0;  // that has begun to read; 0: none
