@@ -2,8 +2,6 @@
 // all, then cuts and resizes (INTER_LINEAR, its fastest; and INTER_AREA, which averages as this
 // library does). The same crops on both sides, in turns, so that both see the same machine.
 //   image_bench [FOLDER [THREADS [ROUNDS]]]      FOLDER: otherwise $STRIPEPACK_BENCH_PICTURES
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "stripepack/image.h"
 
 #if SPK_HAVE_OPENCV
@@ -24,6 +23,9 @@
 #endif
 
 namespace {
+
+using spk::bench::median;
+using spk::bench::process_cpu_seconds;
 
 constexpr uint32_t kSide = 224;
 constexpr size_t kSlot = size_t{3} * kSide * kSide;
@@ -64,27 +66,13 @@ struct Side {
   std::vector<double> cpu_s;
 };
 
-double cpu_seconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
 void measure(Side& side, uint64_t epoch) {
-  const double cpu = cpu_seconds();
+  const double cpu = process_cpu_seconds();
   const auto start = std::chrono::steady_clock::now();
   side.run(epoch);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   side.wall_s.push_back(wall.count());
-  side.cpu_s.push_back(cpu_seconds() - cpu);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+  side.cpu_s.push_back(process_cpu_seconds() - cpu);
 }
 
 }  // namespace

@@ -9,11 +9,9 @@
 // memory are touched and freed, as a virtual machine's host hands out memory slowly.
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,25 +23,13 @@
 #include <vector>
 
 #include "base/text.h"
+#include "bench/measure.h"
 #include "loader/loader.h"
-
-#if SPK_HAVE_LMDB
-#include <lmdb.h>
-#endif
 
 namespace spk::bench {
 namespace {
 
 constexpr uint64_t kPlainReadBytes = 4 << 20;
-
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "loader_bench: %s\n", what.c_str());
-  std::exit(1);
-}
-
-void must(const Status& status) {
-  if (!status.ok()) give_up(status.to_string());
-}
 
 struct Settings {
   std::string pack;
@@ -54,35 +40,13 @@ struct Settings {
   bool cold = false;
 };
 
-// Eight bytes at a time: about as fast as memory gives them. Or one by one, as plain code does.
+// Eight bytes at a time, or one by one, as plain code does.
 bool sums_bytes = false;
 uint64_t sum_of(ByteSpan bytes) {
+  if (!sums_bytes) return sum_of_words(bytes.data(), bytes.size());
   uint64_t sum = 0;
-  size_t at = 0;
-  for (; !sums_bytes && at + 8 <= bytes.size(); at += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, 8);
-    sum += word;
-  }
-  for (; at < bytes.size(); ++at) sum += bytes[at];
+  for (const uint8_t byte : bytes) sum += byte;
   return sum;
-}
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Of the whole process.
-double cpu_seconds() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // One side of a comparison: reads all samples and gives the sum of their bytes (none: 0).
@@ -115,13 +79,13 @@ class Bench {
       for (int k = 0; k < 2; ++k) {
         const int i = round % 2 == 0 ? k : 1 - k;
         if (settings_.cold) make_cold();
-        const double cpu_start = cpu_seconds();
+        const double cpu_start = process_cpu_seconds();
         const double wall_start = wall_seconds();
         sums[i] = sides[i]->run();
         wall[i] = wall_seconds() - wall_start;
         if (round < 0) continue;  // maps pages and fills tables
         walls[i].push_back(wall[i]);
-        cpus[i].push_back(cpu_seconds() - cpu_start);
+        cpus[i].push_back(process_cpu_seconds() - cpu_start);
       }
       if (sums[0] != 0 && sums[1] != 0 && sums[0] != sums[1]) give_up("the sums differ");
       if (round >= 0) ratios.push_back(wall[0] / wall[1]);
@@ -351,9 +315,6 @@ class Bench {
   }
 
 #if SPK_HAVE_LMDB
-  static void lmdb_must(int code) {
-    if (code != 0) give_up(mdb_strerror(code));
-  }
   static uint64_t sum_of(const MDB_val& value) {
     return bench::sum_of({static_cast<const uint8_t*>(value.mv_data), value.mv_size});
   }

@@ -26,7 +26,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +35,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "bench/measure.h"
 #include "loader/loader.h"
 
 namespace spk::bench {
@@ -48,19 +48,6 @@ constexpr uint64_t kLmdbBytesOfSample = 8192;  // more than any takes
 // channels 3, height 32, width 32, data of 3072 bytes; behind it the label.
 constexpr std::array<uint8_t, 9> kDatumHead = {0x08, 3, 0x10, kSide, 0x18, kSide, 0x22, 0x80, 0x18};
 constexpr size_t kDatumBytes = kDatumHead.size() + kPixelBytes + 2;
-
-[[noreturn]] void give_up(const std::string& what) {
-  (void)std::fprintf(stderr, "paper_rank: %s\n", what.c_str());
-  std::exit(1);
-}
-
-void must(const Status& status) {
-  if (!status.ok()) give_up(status.to_string());
-}
-
-void lmdb_must(int code) {
-  if (code != 0) give_up(str_cat("LMDB: ", mdb_strerror(code)));
-}
 
 struct Settings {
   std::string side;
@@ -85,11 +72,7 @@ struct RankResult {
   char how[96] = {};
 };
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// Blocks of a fixed size, which compilers turn into vector instructions.
+// Byte by byte, in blocks of a fixed size, which compilers turn into vector instructions.
 uint64_t sum_of(const uint8_t* bytes, size_t size) {
   constexpr size_t kBlock = 256;
   uint64_t sum = 0;
@@ -180,16 +163,16 @@ class Rank {
     } else {
       read_chunks();
     }
-    result_.done_seconds = now_seconds() - start_;
+    result_.done_seconds = wall_seconds() - start_;
     return result_;
   }
 
  private:
-  void opened() { result_.opened_seconds = now_seconds() - start_; }
+  void opened() { result_.opened_seconds = wall_seconds() - start_; }
 
   void use(const uint8_t* bytes, size_t size) {
     result_.sum += sum_of(bytes, size);
-    if (result_.samples++ == 0) result_.first_seconds = now_seconds() - start_;
+    if (result_.samples++ == 0) result_.first_seconds = wall_seconds() - start_;
   }
 
   void walk_lmdb() {
@@ -357,7 +340,7 @@ void run(const Settings& settings) {
   ::close(results.write);
   std::vector<uint8_t> there(settings.world);
   read_fully(results.read, there.data(), there.size());
-  *start_seconds = now_seconds();
+  *start_seconds = wall_seconds();
   ::close(start.write);
   std::vector<RankResult> ranks(settings.world);
   for (RankResult& rank : ranks) read_fully(results.read, &rank, sizeof rank);

@@ -3,8 +3,6 @@
 //   picture_bench PACK stripepack|linear|area EPOCH BATCHES [BATCH [THREADS]]
 // All read batches with the same loader. stripepack decodes with libstripepack-image; the others
 // with OpenCV, which decodes all, then cuts and resizes. Prints a line of JSON.
-#include <sys/resource.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "stripepack/image.h"
 #include "stripepack/stripepack.hpp"
 
@@ -24,6 +23,8 @@
 #endif
 
 namespace {
+
+using spk::bench::process_cpu_seconds;
 
 constexpr uint32_t kSide = 224;
 constexpr size_t kSlot = size_t{3} * kSide * kSide;
@@ -39,15 +40,6 @@ spk_image_ops random_crop(uint64_t epoch) {
   ops.flip_probability = 0.5;
   ops.epoch = epoch;
   return ops;
-}
-
-double cpu_seconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 Decode by_stripepack(uint32_t threads, const spk_image_ops& ops) {
@@ -108,7 +100,7 @@ int run(int argc, char** argv) {
   }
   const stripepack::Pack pack = stripepack::Pack::open(argv[1]);
   const uint32_t image = pack.field("image");
-  const double cpu = cpu_seconds();
+  const double cpu = process_cpu_seconds();
   const auto start = std::chrono::steady_clock::now();
   stripepack::Loader loader = pack.load(options);
   std::vector<uint8_t> out(kSlot * options.batch);
@@ -124,7 +116,8 @@ int run(int argc, char** argv) {
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   std::printf("{\"pictures\": %llu, \"seconds\": %.6f, \"cpu_seconds\": %.6f}\n",
-              static_cast<unsigned long long>(pictures), seconds.count(), cpu_seconds() - cpu);
+              static_cast<unsigned long long>(pictures), seconds.count(),
+              process_cpu_seconds() - cpu);
   return 0;
 }
 

@@ -11,37 +11,23 @@
 // prints samples, bytes, the sum, which does not depend on the order or on how ranks divide, and
 // the microseconds of CPU time since that line.
 #include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "bench/measure.h"
 #include "loader/loader.h"
-
-#if SPK_HAVE_LMDB
-#include <lmdb.h>
-#endif
 
 namespace spk::bench {
 namespace {
-
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "rank_reads: %s\n", what.c_str());
-  std::exit(1);
-}
-
-void must(const Status& status) {
-  if (!status.ok()) give_up(status.to_string());
-}
 
 struct Found {
   uint64_t samples = 0;
@@ -51,13 +37,7 @@ struct Found {
   void add(const uint8_t* data, size_t size) {
     ++samples;
     bytes += size;
-    size_t at = 0;
-    for (; at + 8 <= size; at += 8) {
-      uint64_t word = 0;
-      std::memcpy(&word, data + at, 8);
-      sum += word;
-    }
-    for (; at < size; ++at) sum += data[at];
+    sum += sum_of_words(data, size);
   }
 };
 
@@ -67,12 +47,7 @@ struct Share {
   uint64_t ranks = 1;
 };
 
-uint64_t cpu_us() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  return static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
-         static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
-}
+uint64_t cpu_us() { return static_cast<uint64_t>(process_cpu_seconds() * 1e6 + 0.5); }
 
 void wait_for_start() {
   std::printf("ready\n");
@@ -145,10 +120,6 @@ Found read_pack(const std::string& path, uint64_t epoch, Share share, DirectChoi
 }
 
 #if SPK_HAVE_LMDB
-void lmdb_must(int code) {
-  if (code != 0) give_up(mdb_strerror(code));
-}
-
 // An environment and a transaction in it, as long as the process lives.
 struct Lmdb {
   MDB_env* env = nullptr;

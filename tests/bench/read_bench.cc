@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -20,6 +19,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "bench/measure.h"
 #include "container/pack.h"
 #include "support/big_index.h"
 #include "support/test_pack.h"
@@ -30,21 +30,12 @@ namespace {
 constexpr uint64_t kImageNetSamples = 1'281'167;
 constexpr size_t kBatch = 256;
 
-[[noreturn]] void give_up(const std::string& what) {
-  std::fprintf(stderr, "read_bench: %s\n", what.c_str());
-  std::exit(1);
-}
-
 struct Settings {
   uint64_t samples = 4000;
   uint64_t mean_bytes = 110'000;
   int rounds = 11;
   std::string work;
 };
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // Of the calling thread: on a busy machine, a steadier measure where it alone works.
 double cpu_seconds() {
@@ -57,11 +48,6 @@ double seconds_of(const std::function<void()>& run) {
   const double start = wall_seconds();
   run();
   return wall_seconds() - start;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 // Reads the places BEGIN .. END - 1.

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/measure.h"
 #include "image/transform.h"
 
 #if SPK_HAVE_OPENCV
@@ -26,6 +27,8 @@
 #endif
 
 namespace {
+
+using spk::bench::median;
 
 constexpr uint32_t kSide = 256;
 constexpr uint32_t kQuality = 90;
@@ -67,11 +70,6 @@ void measure(Side& side, const std::vector<Bytes>& files, unsigned threads) {
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   side.wall_s.push_back(wall.count());
   side.cpu_s.push_back(static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 #if SPK_HAVE_OPENCV
