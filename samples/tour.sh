@@ -40,14 +40,22 @@ if [ -n "$src" ] && [ ! -r "$src" ]; then
   exit 2
 fi
 mkdir -p "$out"
-earlier=$(cat "$out/source" 2>/dev/null || true)
+# What an earlier tour packed: nothing, or a line without a word where it drew pictures.
+earlier=
+drawn=
+if [ -f "$out/source" ]; then
+  earlier=$(cat "$out/source")
+  [ -n "$earlier" ] || drawn=1
+fi
 if [ -n "$earlier" ] && [ -e "$out/pack" ] && [ "$earlier" != "$src" ]; then
   echo "tour.sh: $out/pack was made of '$earlier'; move it away if you want to keep it, or remove" \
     "it: nothing was changed" >&2
   exit 2
 fi
-[ -n "$src" ] || rm -rf "$out/pack"  # of pictures that are drawn again
-if [ "$earlier" != "$src" ]; then
+if [ -z "$src" ] || [ -n "$drawn" ]; then
+  rm -rf "$out/pack"  # of drawn pictures, which can be had again
+fi
+if [ ! -f "$out/source" ] || [ "$earlier" != "$src" ]; then
   rm -rf "$out/pack.partial"
   printf '%s\n' "$src" > "$out/source"
 fi
@@ -60,7 +68,10 @@ fi
 title 'Pack: a folder of pictures becomes a few large, aligned shards'
 run stripepack pack "$src" "$out/pack" "$@" || {
   code=$?
-  [ $code != 3 ] || echo "(through make: demo SRC=... OPTIONS='--max-rejects N')"
+  case $code in
+    3) echo "(through make: demo SRC=... OPTIONS='--max-rejects N')" >&2 ;;
+    4) echo "(options of pack through make: demo SRC=... OPTIONS=--force)" >&2 ;;
+  esac
   exit $code
 }
 

@@ -165,8 +165,12 @@ class ExtractTest(PackTest):
     def test_refusals(self):
         self.expect(run("extract", self.out, self.out), USAGE, "is a pack itself")
         self.expect(run("extract", self.out, self.path("no", "parent")), FAILED, "cannot make")
-        self.expect(run("extract", self.out, self.path("out", "manifest.json")), FAILED,
-                    "not a directory")
+        for inside in ("manifest.json", "new", os.path.join("new", "deeper", "..", "")):
+            self.expect(run("extract", self.out, self.path("out", inside)), USAGE,
+                        "this is inside a pack, which holds nothing but its own files")
+        self.assertNotIn("new", os.listdir(self.out))
+        pathlib.Path(self.path("file")).touch()
+        self.expect(run("extract", self.out, self.path("file")), FAILED, "not a directory")
 
     def test_a_full_disk_stops_it(self):
         done = run("extract", self.out, self.back, limits=[(resource.RLIMIT_FSIZE, 2000)])

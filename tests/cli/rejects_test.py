@@ -141,8 +141,10 @@ class RejectsTest(PackTest):
         for number in range(20):
             self.write("a/%d.jpg" % number, b"<html>no</html>")
         self.pack(self.src, self.out, "--max-rejects", "100", code=FAILED,
-                  words=("no sample is left: 20 samples were rejected",))
+                  words=("no sample is left: 20 samples were rejected", ".partial/rejects.tsv names each"))
         self.assertFalse(os.path.exists(self.out))
+        self.assertEqual(sorted(key for key, _ in rejects(self.out + ".partial")),
+                         sorted(b"a/%d.jpg" % number for number in range(20)))
 
     def test_the_first_thousand_all_bad(self):
         for number in range(1200):

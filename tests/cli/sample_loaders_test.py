@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 
 import pictures  # noqa: E402
-from packing import BUILD, SOURCE, PackTest, for_mpi, main  # noqa: E402
+from packing import BUILD, FAILED, SOURCE, PackTest, for_mpi, main  # noqa: E402
 
 PICTURES = {"cat": 41, "dog": 30}
 EPOCHS = 2
@@ -97,6 +97,30 @@ class SampleLoadersTest(PackTest):
         self.assertEqual(done.stderr, "tour.sh: SRC '%s' is not there, or may not be read; nothing was "
                          "changed\n" % self.path("nosuch"))
         self.assertEqual(os.listdir(tour), ["pack"])
+
+    def test_tour_of_own_pictures_after_drawn_ones(self):
+        program(self, "train_c")
+        source = self.path("src")
+        pictures.make_folder(source, PICTURES)
+
+        def tour(*more):
+            return subprocess.run(["sh", str(SOURCE / "samples" / "tour.sh"), os.path.relpath(BUILD, SOURCE),
+                                   self.path("tour"), *more], capture_output=True, text=True, timeout=240)
+        drawn = tour()
+        if "No module named" in drawn.stderr:
+            self.skipTest("no Pillow to draw pictures with")
+        self.assertEqual(drawn.returncode, 0, drawn.stderr)
+        own = tour(source)
+        self.assertEqual(own.returncode, 0, own.stderr)
+        self.assertIn("packed %d samples" % sum(PICTURES.values()), own.stdout)
+        pictures.write(os.path.join(source, "cat", "new.jpg"), pictures.jpeg(77))
+        more = tour(source)
+        self.assertEqual(more.returncode, FAILED)
+        self.assertIn("OPTIONS=--force", more.stderr)
+        # A pack of the user's own is not thrown away for drawn pictures.
+        refused = tour()
+        self.assertEqual((refused.returncode, refused.stdout.count("\n")), (2, 1))
+        self.assertIn("was made of '%s'; move it away" % source, refused.stderr)
 
     def test_c(self):
         self.check_loader("train_loader_c")

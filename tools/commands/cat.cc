@@ -22,9 +22,15 @@ struct Found {
 Result<uint64_t> find_typed_key(const Pack& pack, const std::string& key) {
   Result<uint64_t> sample = pack.find_key(key);
   if (sample.ok() || sample.status().code() != Code::kNotFound) return sample;
-  if (key.find('\\') == std::string::npos) return sample;
-  const Result<std::string> raw = unescape_bytes(key);
-  return raw.ok() ? pack.find_key(*raw) : sample;
+  if (key.find('\\') != std::string::npos) {
+    const Result<std::string> raw = unescape_bytes(key);
+    if (raw.ok()) sample = pack.find_key(*raw);
+    if (sample.ok() || sample.status().code() != Code::kNotFound) return sample;
+  }
+  return std::move(sample)
+      .status()
+      .at_path(pack.path())
+      .with_hint("`stripepack ls --keys` prints all keys");
 }
 
 class CatCommand : public Command {

@@ -124,6 +124,7 @@ class ExtractCommand : public Command {
   }
 
   Result<Directory> open_target() const {
+    SPK_TRY(refuse_inside_pack(target_));
     SPK_ASSIGN(Directory target, open_or_make_folder(target_));
     SPK_ASSIGN(const bool is_pack, is_pack_directory(target));
     if (is_pack) return invalid_argument("is a pack itself").at_path(target_);

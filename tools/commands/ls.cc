@@ -39,12 +39,19 @@ class LsCommand : public Command {
   int run(Ui& ui) override {
     Result<std::vector<NamedPack>> packs = open_packs(path_);
     if (!packs.ok()) return ui.fail(packs.status());
+    // What is wrong with the options shows before the first line.
+    std::vector<SampleFilter> filters;
+    for (const NamedPack& named : *packs) {
+      Result<SampleFilter> filter = SampleFilter::make(filter_, *named.pack, named.split);
+      if (!filter.ok()) return ui.fail(filter.status());
+      filters.push_back(std::move(*filter));
+    }
     if (!ui.json_mode() && !keys_ && !keys0_) {
       (void)ui.out("#sample\tordinal\tbytes\tsize\tlabel\tclass\tkey");
     }
     Totals totals;
-    for (const NamedPack& named : *packs) {
-      const Status status = list(named, ui, &totals);
+    for (size_t i = 0; i < packs->size(); ++i) {
+      const Status status = list((*packs)[i], filters[i], ui, &totals);
       if (!status.ok()) return ui.fail(status);
     }
     if (ui.json_mode()) {
@@ -56,9 +63,8 @@ class LsCommand : public Command {
   }
 
  private:
-  Status list(const NamedPack& named, Ui& ui, Totals* totals) const {
+  Status list(const NamedPack& named, const SampleFilter& filter, Ui& ui, Totals* totals) const {
     const FactReader reader(*named.pack);
-    SPK_ASSIGN(const SampleFilter filter, SampleFilter::make(filter_, *named.pack, named.split));
     const bool by_ordinal = sort_ == "ordinal";
     std::vector<std::pair<uint64_t, uint64_t>> found;  // ordinal, sample
     for (uint64_t sample = filter.begin(); sample < filter.end(); ++sample) {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "container/pack.h"
+#include "commands/pack_set.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
 
@@ -65,9 +65,8 @@ Result<NamedFile> NamedFile::find(const std::string& path, const std::string& op
         str_cat("make the folder that the file of ", option, " shall stand in first"));
   }
   file.folder_ = std::move(folder).value();
-  SPK_ASSIGN(const bool has_manifest, file.folder_.exists(kManifestName));
-  SPK_ASSIGN(const bool has_index, file.folder_.exists(kIndexName));
-  if (has_manifest && has_index) {
+  SPK_ASSIGN(const bool inside_pack, holds_whole_pack(file.folder_));
+  if (inside_pack) {
     return refuse("this is inside a pack, which holds nothing but its own files",
                   "choose another folder");
   }

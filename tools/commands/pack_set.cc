@@ -1,5 +1,7 @@
 #include "commands/pack_set.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/text.h"
@@ -8,6 +10,31 @@ namespace spk {
 
 Result<bool> is_pack_directory(const Directory& directory) {
   return directory.exists(kManifestName);
+}
+
+Result<bool> holds_whole_pack(const Directory& directory) {
+  SPK_ASSIGN(const bool has_manifest, directory.exists(kManifestName));
+  if (!has_manifest) return false;
+  return directory.exists(kIndexName);
+}
+
+Status refuse_inside_pack(const std::string& path) {
+  std::error_code failed;
+  std::filesystem::path folder =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path), failed);
+  if (failed) return {};  // who opens it is told why
+  if (!folder.has_filename()) folder = folder.parent_path();
+  while (folder.has_relative_path()) {
+    folder = folder.parent_path();
+    const Result<Directory> opened = Directory::open(folder.string());
+    if (!opened.ok()) continue;
+    SPK_ASSIGN(const bool is_pack, holds_whole_pack(*opened));
+    if (!is_pack) continue;
+    return invalid_argument("this is inside a pack, which holds nothing but its own files")
+        .at_path(path)
+        .with_hint("choose another folder");
+  }
+  return {};
 }
 
 namespace {

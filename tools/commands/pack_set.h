@@ -18,6 +18,13 @@ struct NamedPack {
 // Whether DIRECTORY holds a manifest of its own.
 Result<bool> is_pack_directory(const Directory& directory);
 
+// Whether it holds a manifest and an index: what other programs keep may have one of the names.
+Result<bool> holds_whole_pack(const Directory& directory);
+
+// kInvalidArgument where PATH, which need not be there, lies inside a pack: packs hold nothing but
+// their own files. A pack itself is no such place.
+Status refuse_inside_pack(const std::string& path);
+
 // The names of a folder's splits, in byte order: the directories in it (links to such as well) that
 // are packs, even such as lost their manifest. Empty where there is none. Unfinished packs
 // ("train.partial") do not count.

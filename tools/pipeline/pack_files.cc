@@ -173,7 +173,11 @@ Status describe_published_difference(const std::string& output,
     if (!pack.ok()) {
       const Code code = pack.status().code();
       if (code != Code::kNotThisFormat && code != Code::kNotFound) return std::move(pack).status();
-      add(split.split, "no such pack before");
+      if (split.split.empty()) {
+        add("", "splits of a pack each before, one pack now");
+      } else {
+        add(split.split, "not there before");
+      }
       continue;
     }
     *rejects += (*pack)->index().header.reject_count;

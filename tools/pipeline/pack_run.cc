@@ -208,7 +208,8 @@ Status PackRun::refuse_empty(uint64_t good_samples) const {
                     "no sample is left: ", count_of(outcome_.rejects, "sample was", "samples were"),
                     " rejected, most often: ", most_frequent(outcome_.reject_reasons)))
       .at_path(options_.source)
-      .with_hint("nothing is left to publish; look at the source");
+      .with_hint(str_cat("nothing is left to publish; ", claim_->partial().path_of(kRejectsName),
+                         " names each with its reason"));
 }
 
 Status PackRun::move_old_aside() {
@@ -286,12 +287,12 @@ Status PackRun::conclude() {
         .at_path(claim_->partial().path())
         .with_hint("once it has ended, the same command line continues");
   }
-  SPK_TRY(refuse_empty(good));
-  if (outcome_.rejects <= options_.max_rejects) return publish();
+  if (good != 0 && outcome_.rejects <= options_.max_rejects) return publish();
   for (const SplitOutcome& split : outcome_.splits) {
     SPK_ASSIGN(const Directory dir, split_directory(split.split));
     SPK_TRY(write_rejects(dir));
   }
+  SPK_TRY(refuse_empty(good));
   outcome_.end = PackEnd::kNotPublished;
   return {};
 }

@@ -68,6 +68,9 @@ Status FolderWriter::write(std::string_view path, const std::function<Status(con
     }
   } else if (status.ok()) {
     status = directory->rename_no_replace(temporary_name_, name);
+    if (status.code() == Code::kExists) {
+      status = Status(Code::kExists, "is there already").at_path(directory->path_of(name));
+    }
   }
   if (!status.ok()) (void)directory->unlink(temporary_name_);
   return status;

@@ -334,12 +334,12 @@ Status Hdf5Lister::list_many() {
   uint64_t number = 0;
   for (const Hdf5Dataset& one : choice_.many) {
     SampleEntry entry;
-    SPK_TRY(list_one(one, as_files, &entry));
     if (listing_.label_kind == LabelKind::kInt) {
       const std::vector<std::string>& names = listing_.classes;  // in byte order
-      entry.int_labels.push_back(std::lower_bound(names.begin(), names.end(), class_of(one.path)) -
-                                 names.begin());
+      entry.int_labels = {std::lower_bound(names.begin(), names.end(), class_of(one.path)) -
+                          names.begin()};
     }
+    SPK_TRY(list_one(one, as_files, &entry));
     SPK_TRY(finish_entry(number++, std::move(entry)));
   }
   return {};
