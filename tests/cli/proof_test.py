@@ -61,7 +61,38 @@ class ProofTest(PackTest):
         (key, reason), = rejects(self.out)
         self.assertEqual(key, victim["key"])
         self.assertIn("dropped by repair", reason)
-        self.expect(run("verify", self.out, "--against", self.src), DONE, "against: ok")
+        self.assert_verifies(self.out)
+
+    def test_what_was_dropped_is_not_complete(self):
+        victim = samples(self.out, "id")[3]
+        self.flip("shard-%05d.spks" % victim["shard"], victim["offset"] + 7)
+        self.expect(run("repair", self.out, "--drop-damaged"), DONE, "21 samples")
+        line = [self.src, self.out, "--shards", "2", "--chunk-size", "64KiB"]
+        self.expect(run("pack", *line), FAILED,
+                    "1 sample was damaged, and dropped by `stripepack repair`", "--force")
+        self.expect(run("verify", self.out, "--against", self.src), NO,
+                    "'%s' is in the source, and was dropped from the pack by repair" % text(victim["key"]))
+        self.expect(run("pack", *line, "--force"), DONE)
+        self.assert_verifies(self.out)
+
+    def test_a_shard_that_may_not_be_read(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root, to be somebody else")
+        shard = os.path.join(self.out, "shard-00001.spks")
+        for folder in (self.dir, self.out):
+            os.chmod(folder, 0o777)
+        for name in os.listdir(self.out):
+            os.chown(os.path.join(self.out, name), 65534, 65534)
+        os.chmod(shard, 0)
+        before = identity(self.out)
+        someone = {"user": 65534, "group": 65534}
+        self.expect(run("verify", self.out, **someone), FAILED, "Permission denied", "NOT PROVEN")
+        for more in ([], ["--drop-damaged"]):
+            self.expect(run("repair", self.out, *more, **someone), FAILED,
+                        "cannot be read, which is no damage", "nothing was changed")
+        self.assertEqual(identity(self.out), before)
+        os.chmod(shard, 0o644)
+        self.assert_verifies(self.out)
 
     def test_lost_index_and_manifest_come_back(self):
         whole = identity(self.out)

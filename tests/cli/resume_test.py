@@ -165,7 +165,7 @@ class CompleteTest(PackTest):
         for options, words in ((["--seed", "1"], "seed: 0 before, 1 now"),
                                (["--check", "none"], "check: structure before, none now")):
             self.pack(self.src, self.out, *options, code=FAILED,
-                      words=("OUT is a pack of another plan", words, "--force"))
+                      words=("OUT is another pack than this line makes", words, "--force"))
         pictures.write(os.path.join(self.src, "a", "new.jpg"), pictures.jpeg("new"))
         self.pack(self.src, self.out, code=FAILED, words=("10 samples before, 11 now",))
         self.assertEqual(snapshot(self.out), before)

@@ -31,6 +31,15 @@ Files read_files(const std::string& path) {
   return files;
 }
 
+Files read_files_but(const std::string& path, const std::string& left_out) {
+  Files files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    if (name != left_out) files[name] = test::read_file(entry.path());
+  }
+  return files;
+}
+
 void copy_pack(const std::string& from, const std::string& to) {
   std::filesystem::copy(from, to, std::filesystem::copy_options::recursive);
 }
@@ -337,8 +346,64 @@ TEST_F(RepairTest, AnotherPackIsNoCopy) {
   std::filesystem::copy_file(other + "/" + kShard0, file("shard-00003.spks"));
   ASSERT_EQ(repair(path_)->outcome, Outcome::kRepaired);
   EXPECT_TRUE(std::filesystem::exists(file("shard-00003.spks.foreign")));
+  // The same once more, with damage beside it: another name is found before anything is renamed.
+  std::filesystem::copy_file(other + "/" + kShard0, file("shard-00003.spks"));
+  test::flip_byte(file(kShard1), blob_offset(path_, 15));
+  ASSERT_EQ(repair(path_, false, copy_)->outcome, Outcome::kRepaired);
   std::filesystem::remove(file("shard-00003.spks.foreign"));
+  std::filesystem::remove(file("shard-00003.spks.foreign-2"));
   expect_original();
+}
+
+TEST_F(RepairTest, WhatCannotBeReadIsNotDropped) {
+  // A link to a name that is too long: the system opens it for nobody.
+  const std::string whole = dir_ / "whole.spks";
+  std::filesystem::rename(file(kShard1), whole);
+  std::filesystem::create_symlink(std::string(300, 'x'), file(kShard1));
+  const Files before = read_files_but(path_, kShard1);
+  for (const bool drop : {false, true}) {
+    const auto report = repair(path_, drop);
+    ASSERT_FALSE(report.ok());
+    EXPECT_EQ(report.status().code(), Code::kIo);
+    EXPECT_NE(report.status().message().find("cannot be read, which is no damage"),
+              std::string::npos)
+        << report.status().to_string();
+    EXPECT_NE(report.status().hint().find("--from"), std::string::npos);
+    EXPECT_EQ(read_files_but(path_, kShard1), before);
+  }
+  // A copy has it all: then nothing is lost.
+  ASSERT_EQ(repair(path_, false, copy_)->outcome, Outcome::kRepaired);
+  expect_original();
+}
+
+TEST_F(RepairTest, WhatKilledOnesLeftGoes) {
+  const char* const left[] = {"manifest.json.before-repair", "index.spki.tmp-a-1-2",
+                              "rejects.tsv.tmp-a-1-2", "manifest.json.tmp-a-1-2",
+                              "shard-00001.spks.repair.tmp"};
+  for (const char* name : left) test::write_file(file(name), "x");
+  test::write_file(file("notes.txt"), "mine");
+  EXPECT_EQ(repair(path_)->outcome, Outcome::kNothingToDo);
+  for (const char* name : left) EXPECT_FALSE(std::filesystem::exists(file(name))) << name;
+  EXPECT_EQ(test::read_file(file("notes.txt")), "mine");
+  std::filesystem::remove(file("notes.txt"));
+  expect_original();
+}
+
+TEST_F(RepairTest, SumsOfOtherBytesDoNotStay) {
+  // Kept where all is again what it was.
+  test::write_file(file("SHA256SUMS"), "sums");
+  std::filesystem::remove(file(std::string(kIndexName)));
+  ASSERT_EQ(repair(path_)->outcome, Outcome::kRepaired);
+  EXPECT_EQ(test::read_file(file("SHA256SUMS")), "sums");
+  // A list of rejects that is lost: the same samples, but other bytes.
+  std::filesystem::remove(file(std::string(kRejectsName)));
+  const uint64_t size = std::filesystem::file_size(file(kShard0));
+  std::filesystem::resize_file(file(kShard0), size - 200);
+  const auto report = repair(path_);
+  ASSERT_TRUE(report.ok()) << report.status().to_string();
+  EXPECT_EQ(report->reject_lists_lost, 1u);
+  EXPECT_FALSE(report->identity_changed);
+  EXPECT_FALSE(std::filesystem::exists(file("SHA256SUMS")));
 }
 
 TEST_F(RepairTest, ShardsOfAnotherPackAllOverAreTold) {

@@ -32,7 +32,8 @@ class VerifyCommand : public Command {
   Status compare_layouts(Ui& ui, const NamedPack& pack);
   Result<ProofCounts> decode_by_ranks(Ui& ui, const NamedPack& pack, ProofOptions options);
   void show_fault(Ui& ui, const ProofFault& fault);
-  void show_report(Ui& ui, const PackPath& pack, const VerifyReport& report);
+  // Of the damages `unreadable` could not be read: they may be whole.
+  void show_report(Ui& ui, const PackPath& pack, const VerifyReport& report, uint64_t unreadable);
 
   CLI::App* sub_ = nullptr;
   std::string path_;
@@ -67,7 +68,8 @@ void VerifyCommand::add_to(CLI::App& app) {
   add_progress_option(*sub_, &progress_);
 }
 
-void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport& report) {
+void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport& report,
+                                uint64_t unreadable) {
   for (const std::string& warning : report.warnings) {
     ui.note(str_cat("warning: ", escape_bytes(with_split(pack.split, warning))));
   }
@@ -92,8 +94,15 @@ void VerifyCommand::show_report(Ui& ui, const PackPath& pack, const VerifyReport
                          quick_ ? " (quick: payloads not read)" : ""));
     return;
   }
+  if (unreadable == report.damages) {
+    (void)ui.out(str_cat(name, "NOT PROVEN: ", count_of(unreadable, "place"), " in ", size,
+                         " cannot be read; see to permissions, limits and the disk, then verify "
+                         "again"));
+    return;
+  }
   (void)ui.out(str_cat(name, "DAMAGED: ", count_of(report.damages, "place"), " in ", size, "; ",
-                       count_of(report.samples_lost, "sample is", "samples are"), " lost"));
+                       count_of(report.samples_lost, "sample is", "samples are"),
+                       unreadable == 0 ? " lost" : " lost, or cannot be read"));
 }
 
 Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pack) {
@@ -112,10 +121,9 @@ Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pac
   hooks.advance = [&](uint64_t samples, uint64_t bytes) { progress.add(samples, bytes); };
   options.reads_chunks = [this](uint32_t shard) { return shard % team().size() == team().rank(); };
   std::vector<Damage> found;
+  uint64_t unreadable = 0;
   const auto show = [&](const Damage& damage) {
-    const bool trouble =
-        damage.code == Code::kIo || damage.code == Code::kDenied || damage.code == Code::kNoMemory;
-    unreadable_ += trouble ? 1 : 0;
+    unreadable += could_not_be_read(damage.code) ? 1 : 0;
     show_damage(ui, pack.split, damage);
   };
   const bool alone = team().size() == 1;
@@ -148,7 +156,8 @@ Status VerifyCommand::verify_one(Ui& ui, Progress& progress, const PackPath& pac
     }
   }
   faults_ += report.damages;
-  show_report(ui, pack, report);
+  unreadable_ += unreadable;
+  show_report(ui, pack, report, unreadable);
   return {};
 }
 

@@ -2,9 +2,9 @@
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/text.h"
+#include "container/repair.h"
 #include "container/seal.h"
 #include "io/file.h"
 #include "pipeline/pack_proof.h"
@@ -16,16 +16,14 @@ namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t{1} << 20;
 
-// Why a sample that the source lists may be missing.
-Result<std::unordered_set<std::string>> load_rejects(const Pack& pack) {
-  std::unordered_set<std::string> rejected;
-  for (uint32_t shard = 0; shard < pack.shards().size(); ++shard) {
-    if (pack.shards()[shard].reject_count == 0) continue;
-    SPK_ASSIGN(const LoadedFooter footer, load_footer(pack.directory(), shard));
-    SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
-    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
-    for (const RejectRow& row : rows) rejected.insert(row.key);
-  }
+// Keys that the source lists and the pack may miss: to each whether `repair` dropped it, which the
+// pack once had.
+Result<std::unordered_map<std::string, bool>> load_rejects(const Pack& pack) {
+  std::unordered_map<std::string, bool> rejected;
+  SPK_TRY(each_reject(pack.directory(), pack.shards(), [&](const RejectRow& row) {
+    rejected.emplace(row.key, row.reason.starts_with(kDroppedByRepair));
+    return Status();
+  }));
   return rejected;
 }
 
@@ -216,7 +214,7 @@ Result<std::vector<SourceMatch>> match_source(const Pack& pack, const std::strin
     counts->faults += 1;
     options.fault({split, sample, key, what});
   };
-  SPK_ASSIGN(const std::unordered_set<std::string> rejected, load_rejects(pack));
+  SPK_ASSIGN(const auto rejected, load_rejects(pack));
   // A list may name one file several times; each naming has a sample of its own.
   std::unordered_multimap<std::string, uint64_t> by_key;
   by_key.reserve(pack.sample_count());
@@ -235,7 +233,10 @@ Result<std::vector<SourceMatch>> match_source(const Pack& pack, const std::strin
       if (ordinal == entry.ordinal) match = at;
     }
     if (first == last) {
-      if (entry.reject.empty() && !rejected.contains(entry.key)) {
+      const auto reject = rejected.find(entry.key);
+      if (reject != rejected.end() && reject->second) {
+        report(UINT64_MAX, entry.key, "is in the source, and was dropped from the pack by repair");
+      } else if (entry.reject.empty() && reject == rejected.end()) {
         report(UINT64_MAX, entry.key, "is in the source but not in the pack");
       }
       continue;

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "container/layout_record.h"
 #include "container/pack.h"
+#include "container/repair.h"
 #include "io/atomic_file.h"
 #include "io/file.h"
 #include "io/filesystem.h"
@@ -183,6 +184,15 @@ Status describe_published_difference(const std::string& output,
     *rejects += (*pack)->index().header.reject_count;
     if ((*pack)->identity().plan_id == split.plan.plan_id) {
       SPK_TRY(check_shards_are_there(**pack));
+      uint64_t dropped = 0;
+      SPK_TRY(each_reject((*pack)->directory(), (*pack)->shards(), [&](const RejectRow& row) {
+        dropped += row.reason.starts_with(kDroppedByRepair) ? 1 : 0;
+        return Status();
+      }));
+      if (dropped != 0) {
+        add(split.split, str_cat(count_of(dropped, "sample was", "samples were"),
+                                 " damaged, and dropped by `stripepack repair`"));
+      }
       continue;
     }
     std::string text = settings_difference((*pack)->settings(), split.plan.settings);

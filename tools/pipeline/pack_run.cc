@@ -80,7 +80,7 @@ Status PackRun::compare_with_published(bool* complete) {
   SPK_TRY(describe_published_difference(output, outcome_.splits, &difference, &outcome_.rejects));
   *complete = difference.empty();
   if (*complete) return {};
-  return Status(Code::kMismatch, "OUT is a pack of another plan: " + difference)
+  return Status(Code::kMismatch, "OUT is another pack than this line makes: " + difference)
       .at_path(output)
       .with_hint("--force makes it anew and keeps the old one beside it");
 }

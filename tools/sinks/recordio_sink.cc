@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/bytes.h"
+#include "base/checked.h"
 #include "base/text.h"
 #include "sinks/output_file.h"
 #include "sinks/sample_text.h"
@@ -131,7 +132,7 @@ class RecordFile : public FileSink {
     SPK_TRY(rec_.append_u32(static_cast<uint32_t>(part) << 29 | static_cast<uint32_t>(size)));
     SPK_TRY(rec_.append(bytes));
     SPK_TRY(rec_.append(more));
-    return rec_.append_zeros((4 - size % 4) % 4);
+    return rec_.append_zeros(round_up(size, 4) - size);
   }
 
   Status write_cut_record() {

@@ -28,7 +28,7 @@ struct Damage {
 
   DamageKind kind = DamageKind::kFile;
   // kDamaged; kNotFound: missing; kMismatch: whole, but not what belongs there; kUnsupported:
-  // whole, but of a newer version; kIo and kDenied: could not be read.
+  // whole, but of a newer version; kIo, kDenied and kNoMemory: could not be read.
   Code code = Code::kDamaged;
   std::string file;  // name within the pack
   uint32_t shard = Status::kNoShard;
@@ -42,6 +42,11 @@ struct Damage {
   // header anew.
   uint64_t samples_lost = 0;
 };
+
+// Whether such a code tells of trouble with reading. What could not be read may be whole.
+constexpr bool could_not_be_read(Code code) noexcept {
+  return code == Code::kIo || code == Code::kDenied || code == Code::kNoMemory;
+}
 
 // Called by one thread at a time.
 using DamageSink = std::function<void(const Damage&)>;

@@ -1,9 +1,6 @@
 #include "container/repair.h"
 
-#include <sys/file.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,20 +12,14 @@
 #include "container/pack_index.h"
 #include "container/parallel_for.h"
 #include "container/reject_rescue.h"
+#include "container/repair_files.h"
 #include "container/seal.h"
 
 namespace spk {
 
 namespace {
 
-constexpr std::string_view kAsideName = "manifest.json.before-repair";
 constexpr std::string_view kSha256Name = "SHA256SUMS";
-
-constexpr std::string_view kTemporarySuffix = ".repair.tmp";
-
-std::string temporary_name(uint32_t shard) {
-  return str_cat(shard_file_name(shard), kTemporarySuffix);
-}
 
 // The second copy, as far as it is whole.
 struct Copy {
@@ -59,11 +50,12 @@ struct Work {
   Status status;
 };
 
-// Readers take no locks; this one keeps two repairs apart. Where the file system has no locks, it
-// is left to the user.
-Status lock_pack(const Directory& dir) {
-  if (::flock(dir.fd(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
-  return Status(Code::kBusy, "another repair of this pack is running").at_path(dir.path());
+// The first trouble with reading rather than with what was read. Such a shard may be whole.
+const Damage* find_unreadable(const std::vector<Damage>& damages) {
+  for (const Damage& damage : damages) {
+    if (could_not_be_read(damage.code)) return &damage;
+  }
+  return nullptr;
 }
 
 class Repair {
@@ -73,14 +65,17 @@ class Repair {
       : dir_(dir), options_(options), sink_(sink), hooks_(hooks) {}
 
   Result<RepairReport> run() {
-    SPK_TRY(lock_pack(dir_));
+    SPK_TRY(lock_for_repair(dir_));
     SPK_TRY(examine());
     report_.damages = checked_.report.damages;
     report_.samples = checked_.report.samples;
     report_.content_id = checked_.report.content_id;
     SPK_ASSIGN(const bool has_manifest, dir_.exists(kManifestName));
-    if (checked_.report.ok() && has_manifest) return std::move(report_);
-    SPK_TRY(refuse_folders());
+    if (checked_.report.ok() && has_manifest) {
+      (void)remove_repair_leftovers(dir_);  // they do no harm where they must stay
+      return std::move(report_);
+    }
+    SPK_TRY(refuse_folders(dir_));
     if (!options_.from.empty()) SPK_TRY(open_copy());
     SPK_TRY(complete_facts());
     SPK_TRY(assess());
@@ -90,7 +85,7 @@ class Repair {
     }
     Status status = write_shards();
     if (!status.ok()) {
-      for (const Work& work : work_) (void)dir_.unlink(temporary_name(work.shard));
+      for (const Work& work : work_) (void)dir_.unlink(repair_temporary_name(work.shard));
       return status;
     }
     SPK_TRY(publish());
@@ -127,25 +122,10 @@ class Repair {
         return;
       }
       damages_of_shard_[damage.shard] += 1;
+      if (could_not_be_read(damage.code)) unreadable_.emplace(damage.shard, damage);
       if (damage.sample != Damage::kNoSample) suspects_[damage.shard].insert(damage.sample);
     };
     SPK_ASSIGN(checked_, check_pack(dir_, false, options, keep, hooks_));
-    return {};
-  }
-
-  // A file cannot take a folder's place, and what is in the folder is not repair's to remove.
-  Status refuse_folders() const {
-    SPK_ASSIGN(const std::vector<DirectoryEntry> entries, dir_.list());
-    for (const DirectoryEntry& entry : entries) {
-      if (entry.type != EntryType::kDirectory) continue;
-      if (entry.name != kIndexName && entry.name != kManifestName && entry.name != kRejectsName &&
-          !shard_number(entry.name)) {
-        continue;
-      }
-      return Status(Code::kExists, "a folder stands where a file of the pack belongs")
-          .at_path(dir_.path_of(entry.name))
-          .with_hint("nothing was changed; move the folder away, then repair again");
-    }
     return {};
   }
 
@@ -202,7 +182,7 @@ class Repair {
       if (checked_.shard_whole[shard]) continue;
       if (cancelled()) return Status(Code::kCancelled, "stopped on request");
       Sides sides;
-      load_sides(shard, sides);
+      if (const auto trouble = load_sides(shard, sides)) unreadable_.emplace(shard, *trouble);
       if (sides.own.differs_from_index && damages_of_shard_[shard] == 1) {
         report_.steps.push_back(str_cat(sides.own.name,
                                         " is whole, but not what the index described; index and "
@@ -214,23 +194,47 @@ class Repair {
       work.shard = shard;
       SPK_TRY(make_rewrite(sides));
       SPK_TRY(assess(sides, work));
+      SPK_TRY(refuse_unreadable(work));
       work_.push_back(std::move(work));
     }
     return {};
   }
 
-  void load_sides(uint32_t shard, Sides& sides) {
-    std::vector<Damage> ignored;  // all of it was reported when the pack was examined
+  // What kept the own side from being read; other damage was reported when the pack was examined.
+  std::optional<Damage> load_sides(uint32_t shard, Sides& sides) {
+    std::vector<Damage> own, ignored;
     const uint64_t most = max_footer_bytes(options_.memory_bytes);
-    load_shard(dir_, checked_.facts, *index_, shard, most, ignored, sides.own);
-    if (copy_ == nullptr) return;
-    load_shard(copy_->dir, checked_.facts, copy_->index, shard, most, ignored, sides.copy);
+    load_shard(dir_, checked_.facts, *index_, shard, most, own, sides.own);
+    if (copy_ != nullptr) {
+      load_shard(copy_->dir, checked_.facts, copy_->index, shard, most, ignored, sides.copy);
+    }
+    const Damage* const trouble = find_unreadable(own);
+    return trouble != nullptr ? std::optional(*trouble) : std::nullopt;
+  }
+
+  Status cannot_read(const Damage& trouble) const {
+    return Status(trouble.code, str_cat("cannot be read, which is no damage: ", trouble.what))
+        .at_path(dir_.path_of(trouble.file))
+        .with_hint(
+            "nothing was changed; see to permissions, limits and the disk (of one that fails, copy "
+            "what can be read elsewhere and repair that), or take it from a second copy: --from");
+  }
+
+  // What could not be read may be whole, and is never dropped.
+  Status refuse_unreadable(const Work& work) const {
+    const auto trouble = unreadable_.find(work.shard);
+    if (trouble == unreadable_.end() || (work.lost.empty() && work.unknown_lost == 0)) return {};
+    return cannot_read(trouble->second);
   }
 
   Status make_rewrite(Sides& sides) const {
     const LoadedShard* copy = copy_ != nullptr ? &sides.copy : nullptr;
     auto rewrite = ShardRewrite::make(checked_.facts, sides.own, copy);
-    if (!rewrite.ok()) return std::move(rewrite).status().at_path(sides.own.name);
+    if (!rewrite.ok()) {
+      const auto trouble = unreadable_.find(sides.own.shard);
+      if (trouble != unreadable_.end()) return cannot_read(trouble->second);
+      return std::move(rewrite).status().at_path(sides.own.name);
+    }
     sides.rewrite.emplace(std::move(rewrite).value());
     return {};
   }
@@ -240,6 +244,13 @@ class Repair {
     const bool rows_are_own = sides.own.source != RowSource::kChunks;
     SPK_ASSIGN(work.lost,
                sides.rewrite->find_lost(rows_are_own ? &suspects_[work.shard] : nullptr));
+    if (const Status& trouble = sides.rewrite->read_error(); !trouble.ok()) {
+      Damage damage;
+      damage.code = trouble.code();
+      damage.file = sides.own.name;
+      damage.what = trouble.message();
+      unreadable_.emplace(work.shard, std::move(damage));
+    }
     work.unknown_lost = sides.rewrite->unknown_samples();
     report_.lost.insert(report_.lost.end(), work.lost.begin(), work.lost.end());
     report_.unknown_lost += work.unknown_lost;
@@ -263,10 +274,10 @@ class Repair {
     }
     for (const LostSample& lost : work.lost) {
       work.rejects.push_back(
-          {lost.key, lost.ordinal, str_cat("damaged, dropped by repair: ", lost.reason)});
+          {lost.key, lost.ordinal, str_cat(kDroppedByRepair, ": ", lost.reason)});
     }
     for (uint64_t i = 0; i < work.unknown_lost; ++i) {
-      work.rejects.push_back({"", 0, "damaged, dropped by repair: name and place are lost"});
+      work.rejects.push_back({"", 0, str_cat(kDroppedByRepair, ": name and place are lost")});
     }
     return {};
   }
@@ -326,10 +337,11 @@ class Repair {
   }
 
   Status write(Work& work) {
-    const std::string name = temporary_name(work.shard);
+    const std::string name = repair_temporary_name(work.shard);
     SPK_TRY(dir_.remove_tree(name));  // of a repair that was killed
     Sides sides;
-    load_sides(work.shard, sides);
+    const auto trouble = load_sides(work.shard, sides);
+    if (trouble && unreadable_.count(work.shard) == 0) return cannot_read(*trouble);
     SPK_TRY(make_rewrite(sides));
     const ShardContext context{
         checked_.facts.identity,    checked_.facts.schema, settings_, work.shard,
@@ -368,25 +380,26 @@ class Repair {
     report_.identity_changed = report_.identity_changed || drops;
     bool aside = report_.identity_changed;
     for (const Work& work : work_) aside = aside || work.rejects_lost;
+    const std::optional<Hash128> before = claimed_content_id();
+    // Before anything changes: sums of other bytes must not survive a repair that is killed.
+    if (aside || (before && *before != report_.content_id)) SPK_TRY(remove(kSha256Name));
     SPK_ASSIGN(const bool has_manifest, dir_.exists(kManifestName));
     if (aside && has_manifest) {
-      SPK_TRY(dir_.rename(kManifestName, kAsideName));
+      SPK_TRY(dir_.rename(kManifestName, kManifestAsideName));
       SPK_TRY(dir_.sync());
     }
     for (const Work& work : work_) {
-      SPK_TRY(dir_.rename(temporary_name(work.shard), shard_file_name(work.shard)));
+      SPK_TRY(dir_.rename(repair_temporary_name(work.shard), shard_file_name(work.shard)));
       report_.shards_rewritten += 1;
       report_.blobs_from_copy += work.blobs_from_copy;
       report_.reject_lists_lost += work.rejects_lost ? 1 : 0;
       report_.steps.push_back(describe(work));
     }
     for (const std::string& name : foreign_files_) {
-      const std::string away = name + ".foreign";
-      SPK_TRY(dir_.rename_no_replace(name, away));
+      SPK_ASSIGN(const std::string away, put_aside_foreign(dir_, name));
       report_.steps.push_back(str_cat("renamed ", name, " to ", away));
     }
     SPK_TRY(dir_.sync());
-    const std::optional<Hash128> before = claimed_content_id();
     SPK_ASSIGN(const SealSummary sealed, seal_pack(dir_));
     report_.steps.push_back("wrote index.spki, rejects.tsv and manifest.json");
     report_.content_id = {sealed.header.content_id_low, sealed.header.content_id_high};
@@ -395,15 +408,17 @@ class Repair {
           str_cat("the index was of another pack than the shards: content id ", before->to_hex()));
       report_.identity_changed = true;
     }
-    for (const std::string_view old : {kAsideName, report_.identity_changed ? kSha256Name : ""}) {
-      if (old.empty()) continue;
-      const Status status = dir_.unlink(old);
-      if (!status.ok() && status.code() != Code::kNotFound) return status;
-    }
-    SPK_TRY(remove_leftovers());
+    if (report_.identity_changed) SPK_TRY(remove(kSha256Name));
+    SPK_TRY(remove_repair_leftovers(dir_));
     SPK_TRY(dir_.sync());
     report_.samples = sealed.header.sample_count;
     return check_result();
+  }
+
+  Status remove(std::string_view name) const {
+    Status status = dir_.unlink(name);
+    if (status.code() == Code::kNotFound) return {};
+    return status;
   }
 
   // What the index says that the pack is, where it can be read.
@@ -414,15 +429,6 @@ class Repair {
     if (!index.ok()) return std::nullopt;
     const IndexHeader& header = (*index)->head().header;
     return Hash128{header.content_id_low, header.content_id_high};
-  }
-
-  // Of repairs that were killed.
-  Status remove_leftovers() const {
-    SPK_ASSIGN(const std::vector<DirectoryEntry> entries, dir_.list());
-    for (const DirectoryEntry& entry : entries) {
-      if (entry.name.ends_with(kTemporarySuffix)) SPK_TRY(dir_.unlink(entry.name));
-    }
-    return {};
   }
 
   static std::string describe(const Work& work) {
@@ -462,6 +468,7 @@ class Repair {
   std::unique_ptr<IndexCheck> index_;  // made by assess()
   std::map<uint32_t, std::set<uint64_t>> suspects_;
   std::map<uint32_t, uint64_t> damages_of_shard_;
+  std::map<uint32_t, Damage> unreadable_;  // what kept a shard, or some of it, from being read
   std::vector<std::string> foreign_files_;
   std::vector<Work> work_;
   RepairReport report_;

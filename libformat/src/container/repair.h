@@ -5,12 +5,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "container/shard_rewrite.h"
 #include "container/verify.h"
 
 namespace spk {
+
+// How the reason of a reject begins that `drop_damaged` made. A sample is dropped because its bytes
+// contradict their checksum, or are not there; never because the system would not let them be read.
+inline constexpr std::string_view kDroppedByRepair = "damaged, dropped by repair";
 
 struct RepairOptions {
   uint32_t threads = 1;
@@ -41,7 +46,8 @@ struct RepairReport {
 // New files are written beside the old ones, forced to disk and verified before any takes an old
 // one's place. Where the content changes, the manifest is put aside first and written last, so that
 // a pack whose repair was killed says that it is unfinished; the same call continues it. A Status
-// means that the pack could not be examined or written; nothing is worse than before.
+// means that the pack could not be examined or written; nothing is worse than before. kDenied, kIo
+// or kNoMemory: a shard that would lose samples cannot be read now, though it may be whole.
 Result<RepairReport> repair_pack(const std::string& path, const RepairOptions& options,
                                  const DamageSink& sink = {}, const VerifyHooks& hooks = {});
 

@@ -13,6 +13,8 @@ namespace spk {
 
 namespace {
 
+constexpr size_t kTextBytes = size_t{1} << 20;  // of rejects.tsv, written at once
+
 // Writes the body of an index in order and gathers the checksum of each block on the way.
 class BlockWriter {
  public:
@@ -158,21 +160,33 @@ Status write_rejects_of(const Directory& dir, const std::vector<ShardRow>& shard
   SPK_ASSIGN(PendingFile file, PendingFile::create(dir, kRejectsName));
   std::string text = rejects_header();
   uint64_t written = 0;
-  for (uint32_t shard = 0; shard < shards.size(); ++shard) {
-    if (shards[shard].reject_count != 0) {
-      SPK_ASSIGN(const LoadedFooter footer, load_footer(dir, shard));
-      SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
-      SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
-      for (const RejectRow& row : rows) append_reject(text, row);
-    }
+  const auto flush = [&]() -> Status {
     SPK_TRY(file.file().write_all(written, as_bytes(text)));
     written += text.size();
     text.clear();
-  }
+    return {};
+  };
+  SPK_TRY(each_reject(dir, shards, [&](const RejectRow& row) -> Status {
+    append_reject(text, row);
+    return text.size() < kTextBytes ? Status() : flush();
+  }));
+  SPK_TRY(flush());
   return file.publish();
 }
 
 }  // namespace
+
+Status each_reject(const Directory& dir, const std::vector<ShardRow>& shards,
+                   const std::function<Status(const RejectRow&)>& take) {
+  for (uint32_t shard = 0; shard < shards.size(); ++shard) {
+    if (shards[shard].reject_count == 0) continue;
+    SPK_ASSIGN(const LoadedFooter footer, load_footer(dir, shard));
+    SPK_ASSIGN(const ByteSpan part, footer.view.part(PartKind::kRejects));
+    SPK_ASSIGN(const std::vector<RejectRow> rows, decode_reject_rows(part));
+    for (const RejectRow& row : rows) SPK_TRY(take(row));
+  }
+  return {};
+}
 
 Status write_rejects(const Directory& dir) {
   SPK_ASSIGN(const Gathered all, gather(dir));

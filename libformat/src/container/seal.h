@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <vector>
 
 #include "base/result.h"
 #include "format/index.h"
@@ -30,5 +32,9 @@ struct LoadedFooter {
   FooterView view;  // into `bytes`
 };
 Result<LoadedFooter> load_footer(const Directory& dir, uint32_t shard);
+
+// The rejects of a pack with these shards, from their footers, in the order of rejects.tsv.
+Status each_reject(const Directory& dir, const std::vector<ShardRow>& shards,
+                   const std::function<Status(const RejectRow&)>& take);
 
 }  // namespace spk

@@ -102,7 +102,12 @@ std::optional<BlobSource> ShardRewrite::find_blob(const Chunk& chunk, const Stor
   const auto look = [&](ChunkBytes& bytes, const LoadedShard* side) -> std::optional<BlobSource> {
     if (side == nullptr || (!side->file.is_open() && field.bytes != 0)) return std::nullopt;
     const auto actual = bytes.hash(field.offset, field.bytes);
-    if (!actual.ok() || *actual != field.checksum) return std::nullopt;
+    if (!actual.ok()) {
+      const bool unread = could_not_be_read(actual.status().code());
+      if (side == &own_ && unread && read_error_.ok()) read_error_ = actual.status();
+      return std::nullopt;
+    }
+    if (*actual != field.checksum) return std::nullopt;
     BlobSource source;
     if (streamed) {
       const uint64_t offset = chunk.start + field.offset;

@@ -33,6 +33,9 @@ class ShardRewrite {
   // The samples that have a blob which is whole on neither side. `suspects`: the samples that were
   // found damaged; others are not read. Null: all are read.
   Result<std::vector<LostSample>> find_lost(const std::set<uint64_t>* suspects);
+  // What kept bytes of the own side from being read while samples were looked for; ok where all
+  // that is lost was read and contradicts its checksum.
+  const Status& read_error() const noexcept { return read_error_; }
   // Samples of chunks that nothing tells about any more: they have no names, and are lost.
   uint64_t unknown_samples() const noexcept { return unknown_samples_; }
 
@@ -69,6 +72,7 @@ class ShardRewrite {
   uint64_t samples_ = 0;
   uint64_t unknown_samples_ = 0;
   uint64_t blobs_from_copy_ = 0;
+  Status read_error_;
   uint32_t next_slot_ = 0;  // of the shard that is written
   uint64_t next_sample_ = 0;
 };
