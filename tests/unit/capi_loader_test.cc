@@ -329,6 +329,12 @@ TEST_F(CApiLoader, TheRecordedMapIsToldAndUsed) {
   given.targets = targets.data();
   given.target_count = targets.size();
   EXPECT_EQ(rest(open(given).get()), with);
+  given.target_count = UINT64_MAX;
+  spk_loader* refused = nullptr;
+  EXPECT_EQ(spk_loader_open(pack_, &given, &refused, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(std::string(err_.message),
+            str_cat("target_count is 18446744073709551615, but the pack has ", pack.chunk_count,
+                    " chunks"));
   auto none = options();
   none.no_recorded_map = 1;
   EXPECT_EQ(rest(open(none).get()), without);

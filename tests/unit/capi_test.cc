@@ -152,6 +152,11 @@ TEST_F(CApi, SamplesOneAtATime) {
   EXPECT_EQ(spk_get_floats(pack_, 1, 0, 1, wrong, nullptr, &err_), SPK_INVALID_ARGUMENT);
   // 65536 + 1 must not be taken for field 1.
   EXPECT_EQ(spk_get_ints(pack_, 65537, 0, 1, labels, nullptr, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.message, "field 65537 does not exist; the pack has 5");
+  EXPECT_EQ(spk_read(pack_, 70000, 0, nullptr, 0, nullptr, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.message, "field 70000 does not exist; the pack has 5");
+  EXPECT_EQ(spk_read(pack_, 65535, 0, nullptr, 0, nullptr, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.message, "field 65535 does not exist; the pack has 5");
   EXPECT_EQ(spk_read(pack_, 0, 40, nullptr, 0, nullptr, &err_), SPK_INVALID_ARGUMENT);
   EXPECT_STREQ(err_.message, "sample 40 of 40 does not exist");
 }
@@ -188,6 +193,12 @@ TEST_F(CApi, ManyAtOnceAndWhereTheyLie) {
   EXPECT_EQ(items[5].size, image(5).size());
   EXPECT_EQ(spk_read_many(pack_, 1, items.data(), 1, &err_), SPK_INVALID_ARGUMENT);
   EXPECT_EQ(items[0].code, SPK_INVALID_ARGUMENT);
+  items[0].code = 99;
+  EXPECT_EQ(spk_read_many(pack_, 70000, items.data(), 1, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.message, "field 70000 does not exist; the pack has 5");
+  EXPECT_EQ(items[0].code, SPK_INVALID_ARGUMENT);
+  EXPECT_EQ(spk_read_many(pack_, 0, items.data(), UINT64_MAX, &err_), SPK_INVALID_ARGUMENT);
+  EXPECT_STREQ(err_.message, "count is 18446744073709551615, more than any array holds");
 }
 
 TEST_F(CApi, PartsAndIterators) {

@@ -1,13 +1,13 @@
 #include "capi/guard.h"
 
-#include <algorithm>
-
 #include "base/text.h"
 
 namespace spk {
 
-uint16_t field_number(uint32_t field) noexcept {
-  return static_cast<uint16_t>(std::min<uint32_t>(field, kNoField));
+Result<uint16_t> field_number(const Pack& pack, uint32_t field) {
+  if (field <= UINT16_MAX) return static_cast<uint16_t>(field);
+  return invalid_argument(
+      str_cat("field ", field, " does not exist; the pack has ", pack.schema().fields.size()));
 }
 
 Result<EngineChoice> engine_choice(uint32_t engine) {

@@ -40,7 +40,8 @@ struct spk_batch {
 
 namespace {
 
-spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from) {
+spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from,
+                                               const spk::Pack& pack) {
   spk::LoaderOptions options;
   if (from.order > SPK_ORDER_RANDOM) {
     return invalid_argument(spk::str_cat("there is no order ", from.order));
@@ -73,6 +74,12 @@ spk::Result<spk::LoaderOptions> loader_options(const spk_loader_options& from) {
     options.fields.emplace_back(from.fields[i]);
   }
   if (from.targets != nullptr) {
+    // Before so many are read.
+    if (from.target_count > pack.chunk_count()) {
+      return invalid_argument(spk::str_cat("target_count is ", from.target_count,
+                                           ", but the pack has ",
+                                           spk::count_of(pack.chunk_count(), "chunk")));
+    }
     options.targets.assign(from.targets, from.targets + from.target_count);
   }
   options.use_recorded_map = from.no_recorded_map == 0;
@@ -138,7 +145,7 @@ int32_t spk_loader_open(const spk_pack* pack, const spk_loader_options* options,
     if (options != nullptr) {
       SPK_ASSIGN(known, spk::copy_in(options));
     }
-    SPK_ASSIGN(const spk::LoaderOptions wanted, loader_options(known));
+    SPK_ASSIGN(const spk::LoaderOptions wanted, loader_options(known, *pack->pack));
     auto made = std::make_unique<spk_loader>();
     if (known.state != nullptr) {
       SPK_ASSIGN(const spk::LoaderState state, spk::LoaderState::parse(known.state));

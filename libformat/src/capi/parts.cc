@@ -96,7 +96,8 @@ int32_t spk_iter_blob(spk_iter* iter, uint32_t field, const void** data, uint64_
     if (!iter->stands_on_sample) {
       return invalid_argument("the iterator stands on no sample; spk_iter_next goes to one");
     }
-    SPK_ASSIGN(const spk::ByteSpan blob, iter->reader.blob(spk::field_number(field)));
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*iter->pack, field));
+    SPK_ASSIGN(const spk::ByteSpan blob, iter->reader.blob(number));
     *data = blob.data();
     *size = blob.size();
     return {};

@@ -73,7 +73,8 @@ int32_t spk_get_ints(const spk_pack* pack, uint32_t field, uint64_t begin, uint6
   return guard(err, [&]() -> Status {
     SPK_TRY(need(pack, "pack"));
     if (count != 0) SPK_TRY(need(out, "out"));
-    return pack->pack->copy_ints(spk::field_number(field), begin, count, out, present);
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
+    return pack->pack->copy_ints(number, begin, count, out, present);
   });
 }
 
@@ -82,7 +83,8 @@ int32_t spk_get_floats(const spk_pack* pack, uint32_t field, uint64_t begin, uin
   return guard(err, [&]() -> Status {
     SPK_TRY(need(pack, "pack"));
     if (count != 0) SPK_TRY(need(out, "out"));
-    return pack->pack->copy_floats(spk::field_number(field), begin, count, out, present);
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
+    return pack->pack->copy_floats(number, begin, count, out, present);
   });
 }
 
@@ -90,8 +92,8 @@ int32_t spk_get_sample_ints(const spk_pack* pack, uint32_t field, uint64_t sampl
                             uint64_t capacity, uint64_t* count, spk_error* err) noexcept {
   return guard(err, [&]() -> Status {
     SPK_TRY(need(pack, "pack"));
-    return copy_sample_numbers(pack->pack->ints(sample, spk::field_number(field)), out, capacity,
-                               count);
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
+    return copy_sample_numbers(pack->pack->ints(sample, number), out, capacity, count);
   });
 }
 
@@ -99,8 +101,8 @@ int32_t spk_get_sample_floats(const spk_pack* pack, uint32_t field, uint64_t sam
                               uint64_t capacity, uint64_t* count, spk_error* err) noexcept {
   return guard(err, [&]() -> Status {
     SPK_TRY(need(pack, "pack"));
-    return copy_sample_numbers(pack->pack->floats(sample, spk::field_number(field)), out, capacity,
-                               count);
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
+    return copy_sample_numbers(pack->pack->floats(sample, number), out, capacity, count);
   });
 }
 
@@ -111,9 +113,9 @@ int32_t spk_locate(const spk_pack* pack, uint32_t field, const uint64_t* samples
     if (count == 0) return {};
     SPK_TRY(need(samples, "samples"));
     SPK_TRY(need(out, "out"));
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
     for (uint64_t i = 0; i < count; ++i) {
-      SPK_ASSIGN(const spk::SampleLocation location,
-                 pack->pack->locate(samples[i], spk::field_number(field)));
+      SPK_ASSIGN(const spk::SampleLocation location, pack->pack->locate(samples[i], number));
       out[i] = {};
       if (!location.present) continue;
       out[i] = {location.shard, 1, location.offset, location.bytes, location.checksum};
@@ -207,7 +209,7 @@ int32_t spk_read(const spk_pack* pack, uint32_t field, uint64_t sample, void* bu
   return guard(err, [&]() -> Status {
     SPK_TRY(need(pack, "pack"));
     if (capacity != 0) SPK_TRY(need(buffer, "buffer"));
-    const uint16_t number = spk::field_number(field);
+    SPK_ASSIGN(const uint16_t number, spk::field_number(*pack->pack, field));
     auto bytes = pack->pack->read(sample, number, bytes_of(buffer, capacity));
     if (bytes.ok()) {
       if (size != nullptr) *size = *bytes;
@@ -227,13 +229,18 @@ int32_t spk_read_many(const spk_pack* pack, uint32_t field, spk_read_item* items
     SPK_TRY(need(pack, "pack"));
     if (count == 0) return {};
     SPK_TRY(need(items, "items"));
-    std::vector<spk::ReadItem> wanted(count);
+    std::vector<spk::ReadItem> wanted;
+    if (count > wanted.max_size()) {
+      return invalid_argument(spk::str_cat("count is ", count, ", more than any array holds"));
+    }
+    wanted.resize(count);
     for (uint64_t i = 0; i < count; ++i) {
       if (items[i].capacity != 0) SPK_TRY(need(items[i].buffer, "buffer of an item"));
       wanted[i].sample = items[i].sample;
       wanted[i].into = bytes_of(items[i].buffer, items[i].capacity);
     }
-    const Status status = pack->pack->read_many(spk::field_number(field), wanted);
+    const spk::Result<uint16_t> number = spk::field_number(*pack->pack, field);
+    const Status status = number.ok() ? pack->pack->read_many(*number, wanted) : number.status();
     // A fault of the whole call is the code of each item, for none was read.
     const bool judged = status.ok() || status.code() == spk::Code::kPartial;
     for (uint64_t i = 0; i < count; ++i) {
