@@ -22,6 +22,9 @@ struct PackHandle {
 [[noreturn]] void fail(const stripepack::Error& error, const std::string& path,
                        const spk_pack* pack = nullptr);
 
+// ValueError for TEXT with a zero byte, at which the C interface would end it.
+void refuse_zero_byte(const char* name, const std::string& text);
+
 // Adds Loader and Batch.
 void add_loader(pybind11::module_& module);
 

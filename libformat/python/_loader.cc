@@ -181,6 +181,9 @@ stripepack::LoaderOptions loader_options(const py::dict& from) {
   take("node_ranks", to.node_ranks);
   take("node_group", to.node_group);
   take("node_memory", to.node_memory_bytes);
+  for (const std::string& field : to.fields) refuse_zero_byte("a field", field);
+  refuse_zero_byte("state", to.state);
+  refuse_zero_byte("node_group", to.node_group);
   return to;
 }
 

@@ -33,6 +33,11 @@ std::string shard_path(const spk_pack* pack, uint32_t shard, const std::string& 
 
 }  // namespace
 
+void refuse_zero_byte(const char* name, const std::string& text) {
+  if (text.find('\0') == text.npos) return;
+  throw py::value_error(std::string(name) + " has a zero byte in it");
+}
+
 void fail(const stripepack::Error& error, const std::string& path, const spk_pack* pack) {
   py::object instance = py::reinterpret_borrow<py::object>(error_type)(
       py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
@@ -73,6 +78,8 @@ class PyPack : public PackHandle {
   // CACHE: a directory with copies of shards, or empty.
   PyPack(const std::string& where, const py::object& index, uint32_t engine, uint32_t threads,
          bool check, const std::string& cache) {
+    refuse_zero_byte("path", where);
+    refuse_zero_byte("cache", cache);
     path = where;
     const stripepack::Options options{engine, threads, !check, cache};
     stripepack::Error error;
@@ -278,6 +285,7 @@ class PyPack : public PackHandle {
 
   // The target of each chunk; empty where none are known.
   py::array_t<uint32_t> recorded_targets(const std::string& digest) const {
+    refuse_zero_byte("digest", digest);
     std::vector<uint32_t> targets;
     stripepack::Error error;
     {

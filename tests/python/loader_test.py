@@ -103,6 +103,18 @@ class LoaderTest(unittest.TestCase):
         with self.assertRaises(TypeError):
             stripepack.open(self.pack.path, index=5)
 
+    def test_zero_bytes_end_no_text(self):
+        path = str(self.pack.path)
+        for call in (lambda: stripepack.open(path + "\0junk"),
+                     lambda: stripepack.open(os.fsencode(path) + b"\0junk"),
+                     lambda: stripepack.open(path, cache=path + "\0junk"),
+                     lambda: stripepack.Loader(self.dataset, node_group="a\0b"),
+                     lambda: stripepack.Loader(self.dataset, state="a\0b"),
+                     lambda: type(self.dataset._pack)(os.fsencode(path) + b"\0", None, 0, 0, True, b""),
+                     lambda: type(self.dataset._pack)(os.fsencode(path), None, 0, 0, True, b"a\0")):
+            with self.assertRaisesRegex(ValueError, "has a zero byte in it"):
+                call()
+
     # --- Order
 
     def test_the_order_is_the_oracles(self):

@@ -58,7 +58,9 @@ def answers(path, damaged):
             told.append([batch.ids.tolist() for batch in stripepack.Loader(dataset, **options)])
     state = loader.state()
     told.append([
-        code_of(stripepack.open, "/not/there"), code_of(stripepack.open, os.path.dirname(path)),
+        code_of(stripepack.open, "/not/there"), code_of(stripepack.open, path + "\0junk"),
+        code_of(stripepack.open, path, cache=path + "\0junk"),
+        code_of(stripepack.Loader, dataset, node_group="a\0b"), code_of(stripepack.open, os.path.dirname(path)),
         code_of(dataset.find, "none"), code_of(dataset.column, "image"),
         code_of(dataset.part, 3, 3), code_of(dataset.read, len(dataset)),
         code_of(dataset.read, 0, "sound"),

@@ -24,8 +24,15 @@ def integer(what, value, least=0, most=(1 << 64) - 1):
 
 
 def text(what, value):
-    """The text that an option is. TypeError where it is none."""
+    """The text that an option is. TypeError where it is none, ValueError for a zero byte."""
     if not isinstance(value, str):
         raise TypeError(f"{what} is {value!r:.80}; it is text")
+    return whole(what, value)
+
+
+def whole(what, value):
+    """value, text or bytes. ValueError where it has a zero byte, at which C would end it."""
+    if (b"\0" if isinstance(value, bytes) else "\0") in value:
+        raise ValueError(f"{what} has a zero byte in it")
     return value
 

@@ -7,7 +7,7 @@ import numpy
 
 from ._core import ENGINES, KINDS, core
 from ._errors import error
-from ._options import choice, integer, text
+from ._options import choice, integer, text, whole
 
 
 class Field:
@@ -69,9 +69,9 @@ class Dataset:
     def __init__(self, path, engine="auto", threads=0, check=True, index=None, cache=None):
         number = choice("engine", engine, ENGINES)
         threads = integer("threads", threads, 0, (1 << 32) - 1)
-        self.path = os.fspath(path)
+        self.path = whole("path", os.fspath(path))
         # Absolute in another process, too, which may be in another directory.
-        self.cache = None if cache is None else os.path.abspath(os.fsdecode(cache))
+        self.cache = None if cache is None else os.path.abspath(whole("cache", os.fsdecode(cache)))
         self._arguments = (self.path, engine, threads, check, self.cache)
         self._pack = core.Pack(os.fsencode(path), index, number, threads, check,
                                os.fsencode(self.cache or ""))

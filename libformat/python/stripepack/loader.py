@@ -98,7 +98,7 @@ class Loader:
             "targets": _order.target_map(targets), "use_recorded_map": targets is None,
             "state": "" if state is None else text("state", state),
             "node_ranks": _number_or_none("node_ranks", node_ranks, _MOST_32),
-            "node_group": str(node_group),
+            "node_group": text("node_group", str(node_group)),
             "node_memory": _number_or_none("node_memory", node_memory),
         }
         self._raw = core.Loader(self.dataset._pack, options)
