@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <stripepack/stripepack.h>
 
 typedef struct model {
@@ -65,9 +66,10 @@ static uint64_t number(const char* text) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4) {
-    fprintf(stderr, "usage: train PACK [RANK WORLD]\n");
-    return 2;
+  const int help = argc == 2 && strcmp(argv[1], "--help") == 0;
+  if (help || (argc != 2 && argc != 4)) {
+    fprintf(help ? stdout : stderr, "usage: train PACK [RANK WORLD]\n");
+    return help ? 0 : 2;
   }
   const uint64_t rank = argc == 4 ? number(argv[2]) : 0;
   const uint64_t world = argc == 4 ? number(argv[3]) : 1;

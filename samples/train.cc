@@ -92,9 +92,10 @@ std::uint64_t number(const char* text) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc != 2 && argc != 4) {
-    std::cerr << "usage: train PACK [RANK WORLD]\n";
-    return 2;
+  const bool help = argc == 2 && std::strcmp(argv[1], "--help") == 0;
+  if (help || (argc != 2 && argc != 4)) {
+    (help ? std::cout : std::cerr) << "usage: train PACK [RANK WORLD]\n";
+    return help ? 0 : 2;
   }
   const bool ranks = argc == 4;
   train(argv[1], ranks ? number(argv[2]) : 0, ranks ? number(argv[3]) : 1);

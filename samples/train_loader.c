@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <stripepack/stripepack.h>
 
 enum { kBatch = 8, kEpochs = 2 };
@@ -108,9 +109,10 @@ static uint64_t number(const char* text) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4 && argc != 5) {
-    fprintf(stderr, "usage: train_loader PACK [RANK WORLD [STATE]]\n");
-    return 2;
+  const int help = argc == 2 && strcmp(argv[1], "--help") == 0;
+  if (help || (argc != 2 && argc != 4 && argc != 5)) {
+    fprintf(help ? stdout : stderr, "usage: train_loader PACK [RANK WORLD [STATE]]\n");
+    return help ? 0 : 2;
   }
   spk_error error = {.struct_size = sizeof error};
   spk_pack* pack = NULL;

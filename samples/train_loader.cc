@@ -77,9 +77,10 @@ std::uint64_t number(const char* text) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2 && argc != 4 && argc != 5) {
-    std::cerr << "usage: train_loader PACK [RANK WORLD [STATE]]\n";
-    return 2;
+  const bool help = argc == 2 && std::strcmp(argv[1], "--help") == 0;
+  if (help || (argc != 2 && argc != 4 && argc != 5)) {
+    (help ? std::cout : std::cerr) << "usage: train_loader PACK [RANK WORLD [STATE]]\n";
+    return help ? 0 : 2;
   }
   stripepack::LoaderOptions options;
   options.rank = argc > 2 ? number(argv[2]) : 0;

@@ -64,11 +64,13 @@ class SampleLoadersTest(PackTest):
         # Errors are a line.
         done = subprocess.run([trainer, self.path("src")], capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout, done.stderr.count("\n")), (1, "", 1))
-        self.assertEqual(subprocess.run([trainer], capture_output=True).returncode, 2)
         self.check_numbers(trainer)
 
     def check_numbers(self, trainer):
         name = os.path.basename(trainer).rsplit("_", 1)[0]
+        self.assertTrue(output(trainer, "--help").startswith("usage: %s PACK [RANK WORLD" % name))
+        done = subprocess.run([trainer], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (2, "", output(trainer, "--help")))
         for rank, world, bad in (("x", "1", "x"), ("0", "two", "two"), ("", "1", ""), ("0", " 1", " 1"),
                                  ("-1", "2", "-1"), ("0", "2x", "2x"), ("0", "9" * 30, "9" * 30)):
             done = subprocess.run([trainer, self.out, rank, world], capture_output=True, text=True)
