@@ -174,7 +174,11 @@ Status ShardWriter::write_chunk(const ChunkHeader& header, const std::vector<uin
       pad_to(field.offset);
       if (blob.read) {
         SPK_TRY(flush());
-        SPK_TRY(write_streamed(blob, field, start + field.offset));
+        Status streamed = write_streamed(blob, field, start + field.offset);
+        if (streamed.code() == Code::kMismatch && streamed.path().empty()) {
+          streamed = std::move(streamed).at_path(sample.key);
+        }
+        SPK_TRY(std::move(streamed));
         written_to += field.bytes;
       } else {
         pieces.push_back(blob.bytes);
@@ -202,7 +206,8 @@ Status ShardWriter::write_streamed(const BlobSource& blob, const StoredField& fi
     done += piece.size();
   }
   if (hash.digest_64() != field.checksum) {
-    return Status(Code::kMismatch, "a sample changed while it was packed");
+    return Status(Code::kMismatch, "changed while it was packed: its bytes have another checksum")
+        .with_hint("run again once nothing is written to the source");
   }
   return {};
 }
