@@ -1,5 +1,7 @@
 #include "sources/manifest.h"
 
+#include <gmock/gmock.h>
+
 #include "sources/label_text.h"
 #include "unit/source_listing.h"
 
@@ -29,6 +31,20 @@ TEST_F(ManifestTest, MissingFilesRejectTheirSampleAlone) {
             (std::map<std::string, std::string>{{"folder.jpg", "not a regular file"},
                                                 {"gone.jpg", "not found"}}));
   EXPECT_EQ(listed.entries[1].int_labels, Labels{6});
+}
+
+TEST_F(ManifestTest, HintsKnowTheLabelsThatWereAskedFor) {
+  const auto hint = [&](const char* label, LabelMode labels) {
+    PackOptions options;
+    options.labels = labels;
+    return list_text(str_cat("path,label\ni0.jpg,", label, "\n"), options).status.hint();
+  };
+  EXPECT_THAT(hint("0.5", LabelMode::kInt), ::testing::HasSubstr("--labels float takes fractions"));
+  for (const char* label : {"nan", "1e400"}) {
+    EXPECT_THAT(
+        hint(label, LabelMode::kFloat),
+        ::testing::HasSubstr("--labels float takes finite numbers such as 1, -0.5 or 2e-3"));
+  }
 }
 
 TEST_F(ManifestTest, GrammarErrorsRefuseTheListWithTheirLine) {

@@ -71,9 +71,10 @@ class NumberLabels : public ListLabels {
  private:
   Status bad(const ListRecord& record, const std::string& what) const {
     return list_error(list_path_, record.line, what)
-        .with_hint(
-            "--labels float takes fractions, --labels none leaves labels out; class names need a "
-            "table with a header such as `path,label`");
+        .with_hint(str_cat(floats_ ? "--labels float takes finite numbers such as 1, -0.5 or 2e-3"
+                                   : "--labels float takes fractions",
+                           ", --labels none leaves labels out; class names need a table with a "
+                           "header such as `path,label`"));
   }
   // "a.jpg 1 0": the path that is left still ends in a picture's name and a number.
   static bool several_numbers(std::string_view path) {
