@@ -71,6 +71,31 @@ class FewThreadsTest(TroubleTest):
             seen.add(done.code)
         self.assertEqual(seen, {DONE, FAILED})
 
+    def test_more_folders_than_descriptors(self):
+        if SANITIZED:
+            self.skipTest("sanitizers need descriptors of their own")
+        source = self.path("many")
+        pictures.make_folder(source, {"class%03d" % i: 1 for i in range(300)})
+        self.pack(source, self.out, "--splits", "none")
+        for most in (24, 64, 256):
+            for how in (("extract", self.out, self.path("x"), "--jobs", "2"),
+                        ("export", self.out, self.path("x"), "--to", "folder", "--jobs", "2")):
+                self.expect(run(*how, limits=((resource.RLIMIT_NOFILE, most),)), DONE)
+                self.assertEqual(len([name for name in names(self.path("x")) if name.startswith("class")]), 300)
+                shutil.rmtree(self.path("x"))
+
+    def test_the_limit_of_descriptors_is_named(self):
+        if SANITIZED:
+            self.skipTest("sanitizers need descriptors of their own")
+        for most in range(6, 20):
+            shutil.rmtree(self.partial, ignore_errors=True)
+            done = run("pack", self.src, self.out, "--jobs", "2", limits=((resource.RLIMIT_NOFILE, most),))
+            if done.code == DONE:
+                break
+            if b"Too many open files" in done.err:
+                self.assertIn(b"raise the limit of open files (ulimit -n)", done.err)
+        self.assertEqual(done.code, DONE, str(done))
+
 
 class SumsTest(TroubleTest):
     def check_sums(self, folder):

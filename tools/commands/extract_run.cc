@@ -17,8 +17,6 @@ namespace {
 
 // A batch is read in one call; it ends with its chunk or at so many bytes.
 constexpr uint64_t kBatchBytes = uint64_t{16} << 20;
-// Folders kept open by all threads together: well below the usual limit of 1,024 descriptors.
-constexpr size_t kOpenFolders = 512;
 
 Status stopped() {
   Status status = cancel_status();
@@ -74,8 +72,12 @@ Status ExtractRun::write(const Directory& root, Progress& progress) {
 }
 
 void ExtractRun::work(const Directory& root, Progress& progress) {
-  const size_t folders = std::max<size_t>(2, kOpenFolders / std::max(1u, settings_.jobs));
-  Worker worker{FolderWriter(root, settings_.replace, folders), progress, {}, {}, 0, {}};
+  Worker worker{FolderWriter(root, settings_.replace, open_folders_of_each(settings_.jobs)),
+                progress,
+                {},
+                {},
+                0,
+                {}};
   while (!stopping()) {
     const uint64_t number = next_chunk_.fetch_add(settings_.ranks);
     if (number >= pack_.chunk_count()) return;

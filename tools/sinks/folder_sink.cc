@@ -2,6 +2,7 @@
 // order of the export.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "base/text.h"
@@ -18,7 +19,9 @@ namespace {
 
 constexpr char kManifest[] = "manifest.tsv";
 constexpr char kPixelSuffix[] = ".npy";
-constexpr size_t kOpenFolders = 64;
+// Nobody tells how many write at a time; mostly it is few.
+constexpr uint32_t kLikelyThreads = 4;
+constexpr size_t kMostOpenFolders = 64;
 
 class FolderFiles : public FileSink {
  public:
@@ -29,7 +32,7 @@ class FolderFiles : public FileSink {
         pixels_(pixels),
         names_(names),
         root_(root),
-        writer_(root, true, kOpenFolders) {}
+        writer_(root, true, std::min(kMostOpenFolders, open_folders_of_each(kLikelyThreads))) {}
 
   Status add(const ExportSample& sample) override {
     std::string path = names_.path_of(sample.number, sample.stored->key);

@@ -118,7 +118,7 @@ Status stat_entry(int root_fd, SampleEntry* entry) {
     const int os_errno = errno;
     const char* reject = reject_of_errno(os_errno);
     if (reject == nullptr) {
-      return Status::from_errno(os_errno, "cannot look at").at_path(escape_bytes(path));
+      return io_error(os_errno, "cannot look at", escape_bytes(path));
     }
     entry->reject = reject;
     return {};
@@ -155,7 +155,7 @@ Result<std::unique_ptr<SampleHandle>> open_file_sample(const Directory& root,
     if (reject_of_errno(os_errno) == kRejectNotFound) {
       return Status(Code::kNotFound, kRejectNotFound).at_path(shown);
     }
-    return Status::from_errno(os_errno, "cannot open").at_path(shown);
+    return io_error(os_errno, "cannot open", shown);
   }
   File file = File::adopt(fd, shown);
   struct stat info;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/file.h"
 #include "sources/file_sample.h"
 #include "sources/names.h"
 
@@ -72,7 +73,7 @@ Status folder_error(int os_errno, const Directory& root, std::string_view path) 
         .at_path(shown_path(root, path))
         .with_hint("run again once nothing is written to the source");
   }
-  Status status = Status::from_errno(os_errno, "cannot read the folder");
+  Status status = io_error(os_errno, "cannot read the folder", "");
   if (os_errno == EACCES || os_errno == EPERM) {
     status = std::move(status).with_hint(
         "how many pictures it holds cannot be told; make it readable, or move it elsewhere");
