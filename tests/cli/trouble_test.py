@@ -301,6 +301,16 @@ class NumbersTest(TroubleTest):
             self.expect(run("ls", self.out, "--label=" + value), USAGE, "--label")
         self.expect(run("ls", self.out, "--label=-1", "--label", "1"), DONE, "b/00000.jpg")
 
+    def test_so_are_numbers_of_threads(self):
+        for option in ("--jobs", "--io-threads"):
+            for value in ("0x10", "-1", "1.5", "4097", "010x", ""):
+                self.pack(self.src, self.out, "%s=%s" % (option, value), code=USAGE, words=(option,))
+        self.pack(self.src, self.out, "--io-threads", "0", code=USAGE,
+                  words=("--io-threads: '0' is not a whole number from 1 to 4096",))
+        self.packed("-j", "010", "--io-threads", "016")
+        self.expect(run("stage", self.out, self.path("x"), "--jobs", "0x10"), USAGE,
+                    "--jobs: '0x10' is not a whole number from 0 to 4096")
+
     def test_the_name_of_what_is_unfinished_is_no_name_for_a_pack(self):
         self.pack(self.src, self.partial, code=USAGE, words=("ends in '.partial'",))
         self.assertEqual(names(self.dir), ["src"])

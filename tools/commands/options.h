@@ -29,6 +29,10 @@ CLI::Option* add_size_option(CLI::App& sub, const std::string& name, uint64_t* b
 CLI::Option* add_count_option(CLI::App& sub, const std::string& name, uint64_t* count,
                               const std::string& help, uint64_t least = 0,
                               uint64_t most = UINT64_MAX);
+// The same for threads, of which nobody has more than 4096. `names`: as CLI11 takes them, the long
+// one first ("--jobs,-j").
+CLI::Option* add_thread_count_option(CLI::App& sub, const std::string& names, uint32_t* count,
+                                     const std::string& help, uint32_t least);
 
 // One of several words, each of which stands for a value. Anything else is CLI11's error and lists
 // them.

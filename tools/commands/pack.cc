@@ -91,9 +91,9 @@ void PackCommand::add_to(CLI::App& app) {
   add_stripe_options(*sub_, &options_.stripes);
   add_transform_options(*sub_, &options_.transform);
   add_jobs_option(*sub_, &options_.jobs);
-  sub_->add_option("--io-threads", options_.io_threads,
-                   "Threads that wait for the source's files; default 4 for each job, at least 16")
-      ->check(CLI::Range(1, 4096));
+  add_thread_count_option(
+      *sub_, "--io-threads", &options_.io_threads,
+      "Threads that wait for the source's files; default 4 for each job, at least 16", 1);
   add_size_option(*sub_, "--memory", &options_.memory_bytes,
                   "Memory to use at most, 53MiB or more; default 512MiB");
   add_count_option(*sub_, "--max-rejects", &options_.max_rejects,

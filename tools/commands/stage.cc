@@ -62,11 +62,9 @@ void StageCommand::add_to(CLI::App& app) {
                  "Read what is there already, and copy again what is damaged");
   sub_->add_flag("--force", request_.force, "Remove what is of another pack in DIR");
   sub_->add_flag("--dry-run", dry_run_, "Tell bytes, shards and free space; copy nothing");
-  sub_->add_option("-j,--jobs", request_.jobs,
-                   "Shards to copy at a time; 0, the default: as many as CPUs, at least 4, at most "
-                   "16")
-      ->check(CLI::Range(uint32_t{0}, uint32_t{4096}).description(""))
-      ->type_name("N");
+  add_thread_count_option(
+      *sub_, "--jobs,-j", &request_.jobs,
+      "Shards to copy at a time; 0, the default: as many as CPUs, at least 4, at most 16", 0);
   add_size_option(*sub_, "--memory", &request_.memory_bytes,
                   "Memory to use at most; default 512MiB");
   add_json_option(*sub_);
