@@ -9,6 +9,7 @@ import resource
 import shutil
 import stat
 import sys
+import tarfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
@@ -179,6 +180,55 @@ class NamedFileTest(TroubleTest):
         os.unlink(file)
         self.pack_report(link, USAGE, ("leads nowhere",))
         self.assertEqual(names(self.dir), ["link.json", "src"])
+
+    def test_the_source_is_never_replaced(self):
+        listing, table, tar = self.path("list.txt"), self.path("table.csv"), self.path("a.tar")
+        picture = os.path.join(self.src, "a", "00000.jpg")
+        pictures.write(listing, b"a/00000.jpg 1\n")
+        pictures.write(table, b"key,more\na/00000.jpg,1\n")
+        with tarfile.open(tar, "w") as made:
+            made.add(picture, "a/00000.jpg")
+        os.link(listing, self.path("link.txt"))
+        pictures.write(os.path.join(self.src, "a", "notes.txt"), b"mine")
+        os.symlink("src/a/notes.txt", self.path("link.json"))
+        before = snapshot(self.dir, times=False)
+        inside, same = "lies inside SRC", "is a file of the source"
+        for source, report, why, *more in (
+                (self.src, picture, "this is a picture"), (self.src, os.path.join(self.src, "new.json"), inside),
+                (self.src, os.path.join(self.src, "a", "..", "b", "new.json"), inside),
+                (self.src, self.path("link.json"), inside),
+                (self.src, table, same, "--join", table),
+                (listing, listing, same, "--root", self.src), (listing, picture, "this is a picture", "--root", self.src),
+                (listing, self.path("link.txt"), same, "--root", self.src),
+                (tar, tar, same), (self.path("{a,}.tar"), tar, same), (self.path("*.tar"), tar, same),
+                (self.src, "", "names a folder")):
+            self.pack(source, self.out, "--report", report, *more, code=USAGE, words=("--report: ", why))
+        for report in (self.out, self.partial):
+            self.pack(self.src, self.out, "--report", report, code=USAGE, words=("OUT or OUT.partial",))
+            os.mkdir(report)
+            self.pack(self.src, self.out, "--report", os.path.join(report, "r.json"), code=USAGE,
+                      words=("OUT or OUT.partial",))
+            os.rmdir(report)
+        self.assertEqual(snapshot(self.dir, times=False), before)
+        # A report may be replaced, wherever it stands beside sources.
+        for _ in range(2):
+            self.pack(listing, self.out, "--root", self.src, "--report", self.path("report.json"))
+
+    def test_no_sample_is_replaced_by_the_list_of_them(self):
+        self.packed()
+        target = self.path("x")
+        os.makedirs(os.path.join(target, "a"))
+        for path in ("a/00000.jpg", "b"):
+            self.expect(run("extract", self.out, target, "--manifest", os.path.join(target, path)), USAGE,
+                        "--manifest: a sample is extracted to this path; choose another name")
+        self.expect(run("extract", self.out, target, "--manifest", ""), USAGE, "names a folder")
+        self.assertEqual(names(target), ["a"])
+        # One that is not extracted leaves its path free.
+        self.expect(run("extract", self.out, target, "--class", "b", "--manifest",
+                        os.path.join(target, "a", "00000.jpg")), DONE)
+        self.expect(run("extract", self.out, target, "--class", "b", "--force", "--manifest",
+                        os.path.join(target, "a", "..", "list.tsv")), DONE)
+        self.assertEqual(names(target), ["a", "b", "list.tsv"])
 
     def test_what_cannot_be_written_shows_before_the_work(self):
         self.pack_report(self.src, USAGE, ("names a folder",))

@@ -94,7 +94,7 @@ class ExtractCommand : public Command {
     // The first rank makes the folders; the others find them.
     for (const bool turn : {true, false}) {
       Status made;
-      if (team().first() == turn) made = make_roots(packs, &roots, &manifest);
+      if (team().first() == turn) made = make_roots(packs, runs, &roots, &manifest);
       SPK_TRY(agree(team(), made, "").status());
     }
     for (size_t i = 0; i < packs.size(); ++i) SPK_TRY(extract(packs[i], *runs[i], roots[i], ui));
@@ -104,10 +104,11 @@ class ExtractCommand : public Command {
   }
 
   // One for each pack.
-  Status make_roots(const std::vector<NamedPack>& packs, std::vector<Directory>* roots,
-                    std::optional<NamedFile>* manifest) {
+  Status make_roots(const std::vector<NamedPack>& packs,
+                    const std::vector<std::unique_ptr<ExtractRun>>& runs,
+                    std::vector<Directory>* roots, std::optional<NamedFile>* manifest) {
     SPK_ASSIGN(const Directory target, open_target());
-    if (!manifest_.empty() && team().first()) {
+    if (sub_->count("--manifest") > 0 && team().first()) {
       SPK_ASSIGN(*manifest, NamedFile::find(manifest_, "--manifest"));
     }
     for (const NamedPack& named : packs) {
@@ -117,8 +118,25 @@ class ExtractCommand : public Command {
       } else {
         SPK_ASSIGN(root, open_or_make_folder_at(target, named.split));
       }
-      if (filter_.all() && team().first()) SPK_TRY(make_class_folders(*named.pack, root));
       roots->push_back(std::move(root));
+    }
+    if (!team().first()) return {};
+    if (*manifest && (*manifest)->replaces()) SPK_TRY(refuse_sample(**manifest, runs, *roots));
+    for (size_t i = 0; filter_.all() && i < packs.size(); ++i) {
+      SPK_TRY(make_class_folders(*packs[i].pack, (*roots)[i]));
+    }
+    return {};
+  }
+
+  Status refuse_sample(const NamedFile& manifest,
+                       const std::vector<std::unique_ptr<ExtractRun>>& runs,
+                       const std::vector<Directory>& roots) const {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::string path = manifest.path_below(roots[i]);
+      if (path.empty() || !runs[i]->names().takes(path)) continue;
+      return invalid_argument("--manifest: a sample is extracted to this path")
+          .at_path(manifest_)
+          .with_hint("choose another name, for example list.tsv");
     }
     return {};
   }

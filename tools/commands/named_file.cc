@@ -73,6 +73,13 @@ Result<NamedFile> NamedFile::find(const std::string& path, const std::string& op
   return file;
 }
 
+std::string NamedFile::path_below(const Directory& root) const {
+  std::string top = resolved(root.path());
+  const std::string file = resolved(folder_.path()) + "/" + name_;
+  if (!top.ends_with('/')) top += '/';
+  return file.starts_with(top) ? file.substr(top.size()) : std::string();
+}
+
 Status NamedFile::write(ByteSpan bytes) const {
   return in_place_ ? write_in_place(bytes) : write_file_atomically(folder_, name_, bytes);
 }

@@ -21,6 +21,14 @@ class NamedFile {
   // leads to, and the link stays. What is no file (/dev/stdout, /dev/null, a fifo) is written to.
   Status write(ByteSpan bytes) const;
 
+  // False for what is no file: there is nothing then that writing could replace.
+  bool replaces() const noexcept { return !in_place_; }
+  // Where it stands, links followed. REQUIRES replaces().
+  const Directory& folder() const noexcept { return folder_; }
+  const std::string& name() const noexcept { return name_; }
+  // Its path below ROOT, or "" where it is not there. REQUIRES replaces().
+  std::string path_below(const Directory& root) const;
+
  private:
   NamedFile() = default;
   Status write_in_place(ByteSpan bytes) const;

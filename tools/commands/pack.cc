@@ -206,9 +206,11 @@ int PackCommand::run(Ui& ui) {
   }
   if (options_.dry_run) return run_dry(ui);
   std::optional<NamedFile> report;
-  if (!options_.report.empty() && team().first()) {
+  if (sub_->count("--report") > 0 && team().first()) {
     auto found = NamedFile::find(options_.report, "--report");
     if (!found.ok()) return ui.fail(found.status(), exit_code(found.status()));
+    const Status apart = refuse_report_place(options_, *found);
+    if (!apart.ok()) return ui.fail(apart);
     report = std::move(found).value();
   }
 

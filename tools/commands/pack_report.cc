@@ -1,7 +1,15 @@
 #include "commands/pack_report.h"
 
+#include <sys/stat.h>
+
+#include <vector>
+
 #include "base/json.h"
 #include "base/text.h"
+#include "pipeline/claim.h"
+#include "pipeline/pack_files.h"
+#include "sources/names.h"
+#include "sources/source_kind.h"
 
 namespace spk {
 
@@ -186,6 +194,58 @@ void show_outcome(Ui& ui, const PackOptions& options, const PackOutcome& outcome
   (void)ui.out(str_cat("published ", escape_bytes(options.output), " in ",
                        format_fixed(outcome.seconds, 1), " s (", format_fixed(mib_per_s, 0),
                        " MiB/s)"));
+}
+
+Status refuse_report_place(const PackOptions& options, const NamedFile& file) {
+  if (!file.replaces()) return {};
+  const auto refuse = [&](const char* what) {
+    return invalid_argument(str_cat("--report: ", what))
+        .at_path(options.report)
+        .with_hint("choose another place for the report");
+  };
+  const std::string folder = file.folder().path();
+  struct stat there = {};
+  const bool exists = stat(file.folder().path_of(file.name()).c_str(), &there) == 0;
+  const auto same = [](const struct stat& a, const struct stat& b) {
+    return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+  };
+  // A list names pictures that may be anywhere.
+  if (exists && is_picture_name(file.name())) {
+    return refuse("this is a picture, which the report would replace");
+  }
+  std::vector<std::string> sources = options.more_sources;
+  sources.push_back(options.source);
+  if (!options.join.empty()) sources.push_back(options.join);
+  for (const std::string& source : sources) {
+    struct stat info = {};
+    if (stat(source.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+      if (is_or_lies_in(folder, info)) {
+        return refuse("this lies inside SRC, which is never written into");
+      }
+      continue;
+    }
+    // What is wrong with a source is for opening it to tell.
+    const Result<SourceLook> look = look_at_source(source);
+    for (size_t i = 0; exists && look.ok() && i < look->files.size(); ++i) {
+      if (stat(look->files[i].c_str(), &info) == 0 && same(info, there)) {
+        return refuse("this is a file of the source, which is never changed");
+      }
+    }
+  }
+  SPK_ASSIGN(const OutputPlace place, split_output(options.output));
+  struct stat parent = {}, here = {};
+  const bool beside = stat(place.parent.c_str(), &parent) == 0 &&
+                      stat(folder.c_str(), &here) == 0 && same(parent, here);
+  for (const std::string& name : {place.name, place.partial_name()}) {
+    struct stat made = {};
+    const std::string path = str_cat(place.parent, "/", name);
+    const bool inside =
+        stat(path.c_str(), &made) == 0 && S_ISDIR(made.st_mode) && is_or_lies_in(folder, made);
+    if (inside || (beside && file.name() == name)) {
+      return refuse("this is OUT or OUT.partial, or inside, where only the pack goes");
+    }
+  }
+  return {};
 }
 
 std::string report_text(const PackOptions& options, const PackOutcome& outcome) {

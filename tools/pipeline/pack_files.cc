@@ -118,6 +118,19 @@ Result<OutputKind> classify_output(const Directory& parent, const std::string& n
   return OutputKind::kPack;
 }
 
+bool is_or_lies_in(std::string folder, const struct stat& top) {
+  for (int depth = 0; depth < 4096; ++depth) {
+    struct stat here = {};
+    if (stat(folder.c_str(), &here) != 0) return false;
+    if (here.st_dev == top.st_dev && here.st_ino == top.st_ino) return true;
+    folder += "/..";
+    struct stat above = {};
+    if (stat(folder.c_str(), &above) != 0) return false;
+    if (above.st_dev == here.st_dev && above.st_ino == here.st_ino) return false;  // the root
+  }
+  return false;
+}
+
 namespace {
 
 // PATH is one of the sources.
@@ -133,22 +146,10 @@ Status refuse_output_in(const std::string& path, const PackOptions& options,
         .at_path(options.output)
         .with_hint("choose an OUT outside of SRC");
   }
-  // Walk up from OUT's folder to the root; by inode, so that links and .. cannot deceive.
-  std::string up = place.parent;
-  for (int depth = 0; depth < 4096; ++depth) {
-    struct stat here = {};
-    if (stat(up.c_str(), &here) != 0) return {};
-    if (here.st_dev == source.st_dev && here.st_ino == source.st_ino) {
-      return invalid_argument("OUT lies inside SRC, which is never written into")
-          .at_path(options.output)
-          .with_hint("choose an OUT outside of SRC");
-    }
-    struct stat above = {};
-    up += "/..";
-    if (stat(up.c_str(), &above) != 0) return {};
-    if (above.st_dev == here.st_dev && above.st_ino == here.st_ino) return {};
-  }
-  return {};
+  if (!is_or_lies_in(place.parent, source)) return {};
+  return invalid_argument("OUT lies inside SRC, which is never written into")
+      .at_path(options.output)
+      .with_hint("choose an OUT outside of SRC");
 }
 
 }  // namespace

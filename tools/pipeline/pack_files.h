@@ -1,6 +1,8 @@
 // What lies at OUT, and the files of a pack that tell of its making.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <map>
 #include <string>
 #include <string_view>
@@ -17,6 +19,8 @@ enum class OutputKind { kEmptyDirectory, kPack, kForeign };
 // REQUIRES that `name` exists in `parent`. A folder of packs (splits) is a pack.
 Result<OutputKind> classify_output(const Directory& parent, const std::string& name);
 
+// Whether FOLDER is TOP or lies inside it; by inode, so that links and .. cannot deceive.
+bool is_or_lies_in(std::string folder, const struct stat& top);
 // SRC is never written into: kInvalidArgument where OUT would lie inside a source folder, or be it.
 Status refuse_output_in_source(const PackOptions& options, const OutputPlace& place);
 

@@ -78,6 +78,8 @@ void FolderNames::add(uint64_t sample, std::string_view key) {
 
 void FolderNames::reserve(std::string_view path) { folders_.insert(path_hash(path)); }
 
+bool FolderNames::takes(std::string_view path) const { return taken(path_hash(path)); }
+
 bool FolderNames::taken(uint64_t hash) const {
   if (folders_.contains(hash) || assigned_.contains(hash)) return true;
   const auto at = std::lower_bound(files_.begin(), files_.end(), File{hash, 0});

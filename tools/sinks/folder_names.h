@@ -43,6 +43,8 @@ class FolderNames {
   // The path below the folder: components joined by '/', each a valid name. Thread-safe after
   // finish(). REQUIRES a sample that was added with this key.
   std::string path_of(uint64_t sample, std::string_view key) const;
+  // Whether PATH is that of a sample or of a folder with samples. After finish().
+  bool takes(std::string_view path) const;
   // Samples that are not written under their key, and their paths.
   const std::unordered_map<uint64_t, std::string>& renamed() const noexcept { return renamed_; }
 
