@@ -82,7 +82,8 @@ class ExtractTest(PackTest):
     def test_existing_files_are_kept_unless_forced(self):
         pictures.write(os.path.join(self.back, "cat/00003.jpg"), b"mine")
         done = self.expect(run("extract", self.out, self.back), FAILED,
-                           "not extracted: cat/00003.jpg: ", "extracted 49 of 50",
+                           "not extracted: cat/00003.jpg: %s/cat/00003.jpg: is there already\n" % self.back,
+                           "extracted 49 of 50",
                            "1 file was in the way and kept; --force")
         self.assertNotIn(b"renamed", done.out + done.err)
         self.assertEqual(read(os.path.join(self.back, "cat/00003.jpg")), b"mine")

@@ -132,6 +132,19 @@ class LimitsTest(PackTest):
         self.assertIn("5", text(done.out))
         self.assertEqual(sorted(os.listdir(self.dir)), ["src"])
 
+    def test_dry_run_needs_no_less_than_a_small_pack_takes(self):
+        pictures.make_folder(self.src, {"a": 3, "b": 2})
+        for shards in ("1", "4"):
+            out = self.path("out" + shards)
+            told, = [one for one in self.pack(self.src, out, "--shards", shards, "--dry-run", "--json").objects
+                     if one["type"] == "dry_run"]
+            self.pack(self.src, out, "--shards", shards)
+            files = [os.path.join(out, name) for name in os.listdir(out)]
+            taken = sum(map(os.path.getsize, files))
+            self.assertEqual(told["files"], len(files))
+            self.assertLessEqual(taken, told["pack_bytes"])
+            self.assertLess(told["pack_bytes"], taken + 16384)
+
 
 if __name__ == "__main__":
     main()

@@ -65,6 +65,13 @@ class LookingTest(PackTest):
         self.fails(USAGE, "stripepack ls: %s: --class: there is no class 'cow' among 2; "
                    "`stripepack info --classes` lists them" % self.out,
                    "ls", self.out, "--keys", "--class", "cow")
+        # No head of a table that does not come.
+        self.fails(USAGE, "stripepack ls: %s: --class: there is no class 'cow' among 2; "
+                   "`stripepack info --classes` lists them" % self.out,
+                   "ls", self.out, "--class", "cow")
+        self.fails(NO, "stripepack cat: %s: no sample has the key 'cow/00001.jpg'; "
+                   "`stripepack ls --keys` prints all keys" % self.out,
+                   "cat", self.out, "cow/00001.jpg")
         self.fails(USAGE, "stripepack ls: --range: 'x' is not a range of sample numbers; write A:B, "
                    "A: or :B; B itself is not in it; see `stripepack ls --help`",
                    "ls", self.out, "--range", "x")

@@ -346,7 +346,7 @@ TEST_F(RepairTest, AnotherPackIsNoCopy) {
   std::filesystem::copy_file(other + "/" + kShard0, file("shard-00003.spks"));
   ASSERT_EQ(repair(path_)->outcome, Outcome::kRepaired);
   EXPECT_TRUE(std::filesystem::exists(file("shard-00003.spks.foreign")));
-  // The same once more, with damage beside it: another name is found before anything is renamed.
+  // The same once more, with damage beside it: it gets a name that is free.
   std::filesystem::copy_file(other + "/" + kShard0, file("shard-00003.spks"));
   test::flip_byte(file(kShard1), blob_offset(path_, 15));
   ASSERT_EQ(repair(path_, false, copy_)->outcome, Outcome::kRepaired);

@@ -21,8 +21,10 @@ constexpr double kTimingSeconds = 1.0;  // for each of the two orders
 // Footer and index hold a sample's place, sizes and checksum, and its key twice.
 constexpr uint64_t kIndexBytesPerSample = 2 * 64;
 constexpr uint64_t kPlanBytesPerSample = 32;
-// What does not grow with the samples: manifest.json, layout.json, run.json, heads of tables.
-constexpr uint64_t kFixedBytes = 8192;
+// What does not grow with the samples: manifest.json, layout.json, run.json and the index's head;
+// and of each shard the footer's head, schema and plan record, each part of it aligned.
+constexpr uint64_t kFixedBytes = 6144;
+constexpr uint64_t kFixedBytesPerShard = 6144;
 
 // As much of a sample as says how it will lie in a chunk.
 struct SizedSample {
@@ -177,7 +179,8 @@ PackEstimate estimate_pack(const PlanInfo& info, const SplitSizes& sizes,
   estimate.chunk_count = scaled(chunks);
   estimate.padding_bytes = scaled(padding);
   estimate.table_bytes = scaled(capacity - padding - payload);
-  estimate.index_bytes = kFixedBytes + samples_in_all * kIndexBytesPerSample + 2 * sizes.key_bytes;
+  estimate.index_bytes = kFixedBytes + info.geometry.shard_count * kFixedBytesPerShard +
+                         samples_in_all * kIndexBytesPerSample + 2 * sizes.key_bytes;
   for (const std::string& name : info.classes) estimate.index_bytes += 3 * (name.size() + 16);
   estimate.payload_bytes = options.transform.on() ? scaled(payload) : info.total_bytes;
   estimate.pack_bytes =
